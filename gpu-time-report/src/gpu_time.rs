@@ -3,8 +3,8 @@
 use crate::coverage::FAR;
 use crate::figure::{Bound, Figure};
 use crate::own_times::{self, OwnTime, Rows, sum};
-use crate::units::{percent, percent_with_error};
-use crate::{Coverage, Device, Snapshot, WindowsFrom};
+use crate::units::percent;
+use crate::{Coverage, Device, Snapshot};
 
 /// The minimum share of its processes' run for which a device is in use throughout.
 const THROUGHOUT: f64 = 0.95;
@@ -15,8 +15,6 @@ const NOTICEABLE: f64 = 0.01;
 
 /// What shares of a device that is in use throughout are of.
 pub const RUN: &str = "the run";
-/// The reason why a share has no error.
-pub const TOO_FEW: &str = " (too few phases)";
 
 /// What a GPU did with its time.
 pub struct GpuTime<'a> {
@@ -132,25 +130,8 @@ impl<'a> GpuTime<'a> {
         self.known_idle().or(left)
     }
 
-    /// Returns the idle share in words.
-    pub fn idle_words(idle: Figure) -> String {
-        match idle.error {
-            None => format!("about {}", percent(idle.value)),
-            error => percent_with_error(idle.value, error),
-        }
-    }
-
-    /// Returns, in parentheses, the reason why the idle share has no error, or the part of the reports that it is of.
-    pub fn idle_doubt(&self) -> String {
-        match self.device.windows_from {
-            _ if self.idle.is_some_and(|idle| idle.error.is_none()) => TOO_FEW.to_owned(),
-            Some(WindowsFrom { with, of }) => format!(" (in {with} of {of} reports)"),
-            None => String::new(),
-        }
-    }
-
     /// Returns the share for which functions kept the GPU busy as a clause.
-    pub fn busy_sentence(&self) -> String {
+    fn busy_sentence(&self) -> String {
         let (share, of) = (percent(self.busy_share()), self.of);
         if self.is_all_bound() {
             return format!(
@@ -168,27 +149,44 @@ impl<'a> GpuTime<'a> {
         format!("Timed functions account for {at_most}{share} of {of}")
     }
 
-    /// Returns how busy phases found a GPU, in words. `None` without phases.
-    pub fn phases_sentence(&self) -> Option<String> {
+    /// Returns how busy the GPU was: as phases found it, and if these do not tell, as functions kept it. `advised` are phases
+    /// that would tell.
+    pub fn sentences(&self, advised: Option<&str>) -> impl Iterator<Item = String> {
+        let is_told = self.idle.is_some() || self.times.is_empty();
+        let by_functions = (!is_told).then(|| self.functions_sentence(advised));
+        self.phases_sentence().into_iter().chain(by_functions)
+    }
+
+    fn phases_sentence(&self) -> Option<String> {
         let coverage = self.device.coverage.as_ref()?;
         if self.is_missed {
             let windows = coverage.windows_words();
             return Some(format!("{windows} saw no work of annotated functions"));
         }
-        self.device.coverage_sentence(match self.of {
+        let sentence = self.device.coverage_sentence(match self.of {
             RUN => "wall time",
             of => of,
-        })
+        })?;
+        let others = if self.device.is_shared() { "; other processes used it too" } else { "" };
+        Some(sentence + others)
     }
 
-    /// Returns the words for what shares of several GPUs are of.
-    pub fn of_all<'t>(all: impl Iterator<Item = &'t GpuTime<'a>>) -> &'static str
-    where
-        'a: 't,
-    {
-        let of = all.map(|gpu| gpu.of);
-        of.reduce(|one, other| if one == other { one } else { "each GPU's time in use" })
-            .unwrap_or(RUN)
+    fn functions_sentence(&self, advised: Option<&str>) -> String {
+        let with_phases = |before: &str, after: &str| {
+            let phases = advised.filter(|_| self.device.coverage.is_none());
+            phases.map(|phases| format!("{before} `GPU_TIME_RECORD={phases}` {after}"))
+        };
+        let more = if self.is_all_bound() {
+            None
+        } else if !self.is_whole() {
+            let phases = with_phases(", which", "tells apart").unwrap_or_default();
+            Some(format!("; the rest is idle or not annotated{phases}"))
+        } else if self.busy.is_bound() {
+            with_phases(";", "shows how busy the GPU was")
+        } else {
+            None
+        };
+        self.busy_sentence() + &more.unwrap_or_default()
     }
 }
 
@@ -197,7 +195,7 @@ mod tests {
     use super::*;
     use crate::fixtures::{coverage, gpu, process};
     use crate::tree::fixtures::node;
-    use crate::{Node, Process};
+    use crate::{Node, Process, WindowsFrom};
 
     fn lasting(wall_ns: u64) -> Process {
         Process { wall_ns, ..process(None) }
@@ -277,8 +275,8 @@ mod tests {
         Coverage { busy: 1.0 - idle, busy_error, idle, idle_error, ..coverage() }
     }
 
-    fn said(windows: Coverage) -> String {
-        report(windows).analyzed(|report| report.lead.time.clone().unwrap())
+    fn said(windows: Coverage) -> Vec<String> {
+        report(windows).analyzed(|report| report.gpus[0].sentences(None).collect())
     }
 
     /// Two functions of 0.4 and 0.5 of the run, on streams of their own, keep the GPU busy for less.
@@ -314,21 +312,13 @@ mod tests {
         }
     }
 
+    const BY_FUNCTIONS: &str =
+        "Timed functions account for 50.0% of the run; the rest is idle or not annotated";
+
     #[test]
     fn incomplete_windows_tell_nothing() {
         let none = Coverage { windows: 0, missed: 2, kernels: vec![], ..windows(1.0, None) };
-        assert_eq!(said(none.clone()), "Timed functions account for 50.0% of the run.");
-        let table = report(none).to_string();
-        let line = "  no phase is complete: 1 incomplete, 2 missed\n";
-        assert!(table.contains(line) && !table.contains("idle 100"), "{table}");
-    }
-
-    #[test]
-    fn few_windows_tell_about() {
-        assert_eq!(
-            said(windows(0.45, None)),
-            "The GPU was idle about 45.0% of the time (too few phases)."
-        );
+        assert_eq!(said(none), ["no phase is complete: 1 incomplete, 2 missed", BY_FUNCTIONS]);
     }
 
     /// The process used the GPU only in the last fifth of its run.
@@ -343,9 +333,7 @@ mod tests {
     #[test]
     fn windows_that_saw_no_function_tell_nothing() {
         let blind = Coverage { attributed: 0.0, ..windows(1.0, None) };
-        assert_eq!(said(blind.clone()), "Timed functions account for 50.0% of the run.");
-        let table = report(blind).to_string();
-        let line = "  40 phases of 800.0 ms in total saw no work of annotated functions\n";
-        assert!(table.contains(line) && !table.contains("idle 100"), "{table}");
+        let saw = "40 phases of 800.0 ms in total saw no work of annotated functions";
+        assert_eq!(said(blind), [saw, BY_FUNCTIONS]);
     }
 }

@@ -1,11 +1,10 @@
-//! The sentences at the top of a report: how idle the GPU was, what to look at first, and why.
+//! The sentences at the top of a report: what to look at first, and why.
 //!
 //! [`Lead::of`] lists the rules in their order, and each of them is a function that returns `None` where its figures do
 //! not bear what it says. The table of a report has the times by device instead of the sentence about them.
 
 mod figures;
 mod longest;
-mod words;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,14 +12,13 @@ use std::fmt;
 pub use figures::Figures;
 use figures::{MATTERS, in_functions_ns};
 use longest::{Longest, total};
-use words::were_idle;
 
 use crate::figure::Figure;
 use crate::gpu_time::RUN;
 use crate::own_times::{EXACT, OwnTime};
 use crate::tree::Owner;
 use crate::units::{self, percent};
-use crate::{Device, Node, PhaseKernel, Series, Source, launch_bound, opened};
+use crate::{Device, Node, PhaseKernel, Series, Snapshot, Source, launch_bound, opened};
 
 /// The part of a whole above which it is most of it.
 const MOST: f64 = 0.5;
@@ -40,13 +38,6 @@ const STARVED: &str = ", but nearly every call starved: the GPU waited for the C
 
 /// The sentences at the top of the page.
 pub struct Lead<'a> {
-    /// States the idle share of the GPU or, without phases, the share of the run that functions
-    /// account for.
-    #[cfg_attr(
-        not(any(feature = "html", test)),
-        expect(dead_code, reason = "the table has it by device")
-    )]
-    pub time: Option<String>,
     /// Names what comes before all functions: the host's work outside of annotated functions, or
     /// work on the GPU that is not annotated.
     pub outside: Option<String>,
@@ -86,7 +77,7 @@ impl<'a> Lead<'a> {
         let is_trifle = |ns| found.is_some_and(|node| ns < TRIFLING * node.self_ns);
         let first = first.filter(|first| !is_trifle(first.ns));
         let first = first.map(|first| First { follows_outside: outside.is_some(), ..first });
-        Lead { time: words::time(figures), outside, first }
+        Lead { outside, first }
     }
 
     /// Returns what to look at first as one line.
@@ -119,6 +110,22 @@ fn between_calls(figures: &Figures) -> Option<String> {
             were_idle(snapshot, &devices)
         )
     })
+}
+
+/// Returns words that say that these GPUs were idle. If other processes used any of them, it is only known how idle
+/// those of the report left it.
+fn were_idle(snapshot: &Snapshot, gpus: &[&Device]) -> String {
+    let (name, were) = match gpus {
+        [_] if snapshot.gpus().count() == 1 => ("the GPU".to_owned(), "was"),
+        [gpu] => (gpu.id.clone(), "was"),
+        _ if gpus.len() < snapshot.gpus().count() => (format!("{} GPUs", gpus.len()), "were"),
+        _ => ("the GPUs".to_owned(), "were"),
+    };
+    match gpus.iter().any(|gpu| gpu.is_shared()) {
+        false => format!("{name} {were} idle"),
+        true if snapshot.process.merged.len() > 1 => format!("each process left {name} idle"),
+        true => format!("this process left {name} idle"),
+    }
 }
 
 /// While the GPU waits for the host in the calls of a function, faster kernels gain nothing.

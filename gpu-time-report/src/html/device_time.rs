@@ -13,7 +13,7 @@ use crate::marks::Printed;
 use crate::own_times::OwnTime;
 use crate::tree::Owner;
 use crate::units::{self, printable};
-use crate::{Coverage, Node, Process};
+use crate::{Coverage, Node};
 
 /// The maximum number of functions in the legend of one device on a phone.
 const FEW: usize = 2;
@@ -87,19 +87,6 @@ fn entries_of(of: &str, entries: &[(&Part, &str, Markup)], on_phone: usize) -> M
                         span.name title=(printable(name)) { (printable(name)) } " " b { (figure) }
                     }
                 }
-            }
-        }
-    }
-}
-
-/// Renders the hint to record phases, if a device is without.
-pub fn hint(process: &Process, gpus: &[GpuTime]) -> Markup {
-    html! {
-        @if let Some(phases) = process.advised_phases()
-            && gpus.iter().any(|gpu| gpu.device.coverage.is_none())
-        {
-            p.soft {
-                "Set " code { "GPU_TIME_RECORD=" (phases) } " to tell idle time from work that is not annotated."
             }
         }
     }

@@ -4,8 +4,9 @@
 use maud::{Markup, html};
 
 use super::device_time::{self, Part};
+use super::prose::prose;
 use crate::analysis::Analysis;
-use crate::gpu_time::GpuTime;
+use crate::gpu_time::{GpuTime, RUN};
 use crate::marks::Printed;
 use crate::units::{self, printable};
 use crate::{Device, Eviction, Process};
@@ -31,8 +32,8 @@ pub fn panel(analysis: &Analysis, printed: &Printed) -> Markup {
                         h3 { span.chip { (printable(&gpu.device.id)) } " " (printable(&name(process, gpu))) }
                         (device_time::line(bar))
                         (device_time::legend(gpu.of, bar))
-                        (device_time::hint(process, std::slice::from_ref(gpu)))
-                        (details(gpu))
+                        (sentences(process, gpu))
+                        (details(gpu.device))
                     }
                 }
             }
@@ -43,7 +44,8 @@ pub fn panel(analysis: &Analysis, printed: &Printed) -> Markup {
 /// Renders devices as one card, with a line for each that expands to show the rest.
 fn lines(process: &Process, gpus: &[GpuTime], bars: &[Vec<Part>]) -> Markup {
     // Devices may have been in use for different times.
-    let of = GpuTime::of_all(gpus.iter());
+    let of = gpus.iter().map(|gpu| gpu.of);
+    let of = of.reduce(|one, other| if one == other { one } else { "each GPU's time in use" });
     html! {
         section.card {
             h3 { (printable(&kinds(gpus))) }
@@ -53,12 +55,12 @@ fn lines(process: &Process, gpus: &[GpuTime], bars: &[Vec<Part>]) -> Markup {
                         summary { span.chip { (printable(&gpu.device.id)) } (device_time::line(bar)) }
                         p { (printable(&name(process, gpu))) }
                         p { (printable(&state(gpu.device))) }
-                        (more(gpu))
+                        (sentences(process, gpu))
+                        (list(&properties(gpu.device)))
                     }
                 }
             }
-            (device_time::shared_legend(bars, of))
-            (device_time::hint(process, gpus))
+            (device_time::shared_legend(bars, of.unwrap_or(RUN)))
         }
     }
 }
@@ -86,11 +88,10 @@ fn kinds(gpus: &[GpuTime]) -> String {
 }
 
 /// Renders the state of the device as a line that expands to show the rest.
-fn details(gpu: &GpuTime) -> Markup {
-    let device = gpu.device;
+fn details(device: &Device) -> Markup {
     let now = state(device);
     html! {
-        @if !now.is_empty() || !properties(device).is_empty() || device.coverage.is_some() {
+        @if !now.is_empty() || !properties(device).is_empty() {
             details {
                 @if now.is_empty() {
                     summary { "details" }
@@ -98,19 +99,15 @@ fn details(gpu: &GpuTime) -> Markup {
                     @let now = printable(&now);
                     summary title=(now) { (now) }
                 }
-                (more(gpu))
+                (list(&properties(device)))
             }
         }
     }
 }
 
-/// Renders what phases found, and the properties of the device.
-fn more(gpu: &GpuTime) -> Markup {
+fn sentences(process: &Process, gpu: &GpuTime) -> Markup {
     html! {
-        @if let Some(sentence) = gpu.phases_sentence() {
-            p { (printable(&sentence)) }
-        }
-        (list(&properties(gpu.device)))
+        @for sentence in gpu.sentences(process.advised_phases()) { p.soft { (prose(&sentence)) } }
     }
 }
 

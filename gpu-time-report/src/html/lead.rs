@@ -1,20 +1,18 @@
-//! The sentences at the top: how idle the GPU was, which function to look at first, and why.
+//! The sentences at the top: what to look at first, and why.
 
 use maud::{Markup, html};
 
 use super::prose::{path, prose};
 use super::rows::FIRST;
 use crate::lead::Lead;
-use crate::units::printable;
 
-/// Renders the sentences, or nothing if no time is known. The function's name is a link if it has a
+/// Renders the sentences, or nothing if there are none. The function's name is a link if it has a
 /// row.
 pub fn lead(lead: &Lead, has_row: bool) -> Markup {
-    let Lead { time, outside, first } = lead;
+    let Lead { outside, first } = lead;
     html! {
-        @if time.is_some() || first.is_some() {
+        @if outside.is_some() || first.is_some() {
             p.lead {
-                @if let Some(time) = time { b { (printable(time)) } " " }
                 @if let Some(outside) = outside { (prose(outside)) " " }
                 @if let Some(first) = first {
                     @let [before, after] = first.around_name();

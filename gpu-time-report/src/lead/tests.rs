@@ -2,7 +2,6 @@ mod gpus;
 mod host_bound;
 mod largest;
 mod outside;
-mod time;
 
 use super::*;
 use crate::fixtures::{coverage, gpu, kernels, only_functions, process};
@@ -16,22 +15,13 @@ fn figures<'t, 'a>(analysis: &'t Analysis<'a>) -> Figures<'t, 'a> {
     Figures::of(analysis.snapshot, &analysis.own, &analysis.shares, &analysis.gpus)
 }
 
-/// Returns the sentences about a program with this call tree, and with phases in which the GPU had
-/// this idle share.
-fn said(nodes: Vec<Node>, idle: Option<f64>) -> [Option<String>; 2] {
+/// Returns what to look at first in a program with this call tree, and with phases in which the GPU had this idle share.
+fn first(nodes: Vec<Node>, idle: Option<f64>) -> String {
     let own_ns: f64 = nodes.iter().map(|node| node.self_ns).sum();
     let functions = own_ns / process(None).wall_ns as f64;
     let gpu = Device { coverage: idle.map(|idle| only_functions(idle, functions)), ..gpu() };
     let snapshot = Snapshot::new(process(None), vec![gpu], Vec::new()).with_tree(nodes);
-    let lead = Analysis::of(&snapshot).lead;
-    let line = lead.line();
-    [lead.time, line]
-}
-
-/// Returns the other sentences, about what to look at first.
-fn first(nodes: Vec<Node>, idle: Option<f64>) -> String {
-    let [_, first] = said(nodes, idle);
-    first.unwrap_or_default()
+    Analysis::of(&snapshot).lead.line().unwrap_or_default()
 }
 
 const LAUNCH_BOUND: &str = "Look at pass first: it waits for the CPU for 11.5% of the run. On average, the GPU works 0.002 of 1.210 ms; the host \
@@ -146,10 +136,7 @@ fn path_without_host_time_falls_through() {
 fn function_with_little_of_the_run_is_named() {
     // The run takes 1.234 s.
     let nodes = |ns| vec![node("mlp", None, ns, ns), node("norm", None, 2e6, 2e6)];
-    let [time, little] = said(nodes(5.4e6), None).map(Option::unwrap);
-    assert_eq!(time, "Timed functions account for 0.6% of the run.");
-    let expected = "Look at mlp first: 73.0% of GPU time is its own.";
-    assert_eq!(little, expected);
+    assert_eq!(first(nodes(5.4e6), None), "Look at mlp first: 73.0% of GPU time is its own.");
     assert_eq!(first(nodes(700e6), None), "Look at mlp first: 99.7% of GPU time is its own.");
 }
 
@@ -187,15 +174,12 @@ fn bounds_say_so() {
         };
         nodes.map(of).collect()
     };
-    let [time, first] = said(nodes([true, true]), None).map(Option::unwrap);
-    assert_eq!(time, "At most 89.1% busy: the GPU may have waited for the CPU in every call.");
     // The shares are not known.
     let expected =
         "Look at mlp first: its own GPU time has the largest upper bound, at most 900.0 ms.";
-    assert_eq!(first, expected);
-    let [time, first] = said(nodes([false, true]), None).map(Option::unwrap);
-    assert_eq!(time, "Timed functions account for at most 89.1% of the run.");
-    assert_eq!(first, "Look at mlp first: 81.8%? of GPU time is its own.");
+    assert_eq!(first(nodes([true, true]), None), expected);
+    let expected = "Look at mlp first: 81.8%? of GPU time is its own.";
+    assert_eq!(first(nodes([false, true]), None), expected);
 }
 
 /// Returns a report of one function with recorded calls, whose first call made the means long.

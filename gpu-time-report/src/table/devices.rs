@@ -1,7 +1,6 @@
 //! The lines about devices above and below the table.
 
 use crate::analysis::Analysis;
-use crate::gpu_time::GpuTime;
 use crate::units;
 use crate::{Detail, Device, Snapshot};
 
@@ -20,11 +19,8 @@ fn of_device(analysis: &Analysis, device: &Device) -> Vec<String> {
     let parts = parts.into_iter().chain(origin).chain(device.health());
     let mut lines = vec![parts.collect::<Vec<_>>().join(", ")];
     let Some(gpu) = analysis.gpu(device) else { return lines };
-    lines.extend(gpu.phases_sentence().map(|sentence| format!("  {sentence}")));
-    if gpu.idle.is_none() && !gpu.times.is_empty() {
-        let phases = analysis.snapshot.process.advised_phases();
-        lines.push(accounted_line(gpu, phases.filter(|_| device.coverage.is_none())));
-    }
+    let advised = analysis.snapshot.process.advised_phases();
+    lines.extend(gpu.sentences(advised).map(|sentence| format!("  {sentence}")));
     lines
 }
 
@@ -59,22 +55,4 @@ fn parameters(device: &Device, with_peak: bool, detail: Detail) -> Vec<String> {
         device.peak_gb_per_s.filter(|_| with_peak).map(|peak| format!("peak {peak:.0} GB/s")),
     ];
     parts.into_iter().flatten().collect()
-}
-
-/// Returns the share of the run that functions account for, on a device without phases.
-fn accounted_line(gpu: &GpuTime, phases: Option<&str>) -> String {
-    let with_phases = |before: &str, after: &str| {
-        phases.map(|phases| format!("{before} `GPU_TIME_RECORD={phases}` {after}"))
-    };
-    let more = if gpu.is_all_bound() {
-        None
-    } else if !gpu.is_whole() {
-        let phases = with_phases(", which", "tells apart").unwrap_or_default();
-        Some(format!("; the rest is idle or not annotated{phases}"))
-    } else if gpu.busy.is_bound() {
-        with_phases(";", "shows how busy the GPU was")
-    } else {
-        None
-    };
-    format!("  {}{}", gpu.busy_sentence(), more.unwrap_or_else(|| ".".to_owned()))
 }

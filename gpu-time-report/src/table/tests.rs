@@ -413,7 +413,7 @@ fn nothing_is_left_beside_functions_that_fill_the_run() {
         let line = table.lines().find(|line| line.starts_with("  Timed functions ")).unwrap();
         line.trim_start().to_owned()
     };
-    assert_eq!(line(1.0, false), "Timed functions account for 100.0% of the run.");
+    assert_eq!(line(1.0, false), "Timed functions account for 100.0% of the run");
     let overlapping = "Timed functions may account for all of the run: it is unknown how much of their work ran at once; \
                        `GPU_TIME_RECORD=2ms/20ms` shows how busy the GPU was";
     assert_eq!(line(1.0, true), overlapping);

@@ -50,7 +50,7 @@ fn known_time_divided_by_bounds_is_uncertain() {
     let rest = "idle or not annotated ≥60.0%";
     assert_eq!(legends(run, &gpu(), [true, false]), ["decode ≤30.0%", "norm 10.0%", rest]);
     let short = 200_000_000;
-    assert_eq!(legends(short, &gpu(), [true, false]), ["decode 75.0%?", "norm 25.0%?"]);
+    assert_eq!(legends(short, &gpu(), [true, false]), ["decode 50.0%?", "norm ≤50.0%"]);
     assert_eq!(legends(short, &gpu(), [true, true]), ["annotated functions ≤100.0%"]);
 }
 
@@ -113,8 +113,6 @@ fn device_time_begins_with_its_first_use() {
     assert_eq!(legends(&snapshot), [["decode 70.0%", "idle 30.0 ±0.5%"]]);
     let text = text(&snapshot);
     assert!(text.contains("share of the time since the GPU's first use:"), "{text}");
-    let idle = "The GPU was idle 30.0 ±0.5% of the time since the GPU's first use.";
-    assert!(text.contains(idle), "{text}");
 }
 
 /// For example calls in warm-up.
@@ -152,14 +150,10 @@ fn known_times_stay_beside_bounds() {
     assert_eq!(small[..2], ["step 30.0%", "late ≤2.0%"]);
     let two = legends(&[step, ("late", 200e6, true), ("later", 300e6, true)], coverage());
     assert_eq!(two[..3], ["later 3.0%?", "step 30.0%", "late 2.0%?"].map(|part| part));
-    // Phases that contradict the known time leave nothing for bounds to share.
+    // Phases that found less than the known time leave nothing for bounds.
     let idler = Coverage { busy: 0.1, idle: 0.9, attributed: 0.1, ..coverage() };
-    let far = legends(&[step, ("late", 20e6, true)], idler);
-    assert_eq!(far, ["step 30.0%", "late ≤2.0%", "idle ≤70.0%"]);
-    // They leave little if they agree within their error.
-    let close = Coverage { busy: 0.31, idle: 0.69, attributed: 0.299, ..coverage() };
-    let near = legends(&[step, ("late", 400e6, true)], close);
-    assert_eq!(near[..2], ["late ≤1.0%", "step 30.0%"]);
+    let none = legends(&[step, ("late", 20e6, true)], idler);
+    assert_eq!(none, ["step 30.0%", "idle ≤70.0%"]);
 }
 
 /// Work that ran at once counts once, with and without a bound beside it.
@@ -175,12 +169,11 @@ fn known_overlap_counts_once_beside_bounds() {
     // The whole run is recorded.
     let windows = Coverage { total_ns: 1e9, covered_ns: 1e9, incomplete: 0, ..windows };
     let gpu = Device { coverage: Some(windows), ..gpu() };
-    for (late, expected) in [(0.0, vec![]), (10e6, vec!["late ≤1.0%"])] {
+    let rest = ["&lt;not annotated&gt; 1.0 ±0.6%", "idle 8.0 ±0.5%"];
+    for late in [0.0, 10e6] {
         let snapshot = Snapshot::new(process.clone(), vec![gpu.clone()], vec![]);
         let legends = legends(&snapshot.with_tree(nodes(late))).remove(0);
-        let rest = [["1.0", "0.0"][expected.len()], "idle 8.0 ±0.5%"];
-        let rest = [&format!("&lt;not annotated&gt; {} ±0.6%", rest[0]), rest[1]];
-        assert_eq!(legends, [&["one 45.5%", "two 45.5%"], &expected[..], &rest].concat());
+        assert_eq!(legends, [&["one 45.5%", "two 45.5%"][..], &rest].concat());
     }
 }
 
@@ -202,11 +195,11 @@ fn device_time_without_windows_leaves_the_rest_open() {
     let mut snapshot = snapshot.with_tree(tree());
     let expected = ["attention 23.4%", "norm 23.4%", "pass 3.1%", "idle or not annotated 50.0%"];
     assert_eq!(legends(&snapshot), [expected]);
-    assert!(!text(&snapshot).contains("Set GPU_TIME_RECORD"));
+    assert!(!text(&snapshot).contains("tells apart"));
     snapshot.process.wall_ns = 2_000_000_000;
-    assert!(text(&snapshot).contains("Set GPU_TIME_RECORD=20ms/200ms to tell idle time"));
+    assert!(text(&snapshot).contains("which GPU_TIME_RECORD=20ms/200ms tells apart"));
     snapshot.process.wall_ns = 60_000_000_000;
-    assert!(text(&snapshot).contains("Set GPU_TIME_RECORD=20ms/1s to tell idle time"));
+    assert!(text(&snapshot).contains("which GPU_TIME_RECORD=20ms/1s tells apart"));
 }
 
 #[test]
