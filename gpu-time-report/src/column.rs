@@ -147,7 +147,9 @@ impl Column {
             Column::Median => {
                 let median = row.stats?.median;
                 let is = |is: fn(&Series) -> bool| row.series.is_some_and(is);
-                let chip = is(Series::is_raw_by_launches).then(|| printed.print(Mark::Raw));
+                // Its calls made different numbers of launches.
+                let is_raw = |of: &Series| of.net_ns.is_none() && of.net_sum_ns.is_some();
+                let chip = is(is_raw).then(|| printed.print(Mark::Raw));
                 let figure = Figure::new(median, Bound::at_most(is(Series::is_bound)));
                 let text = figure.print(&times.text(median), printed);
                 Cell { chip, ..Cell::time(text, median) }

@@ -145,11 +145,6 @@ impl Coverage {
         });
     }
 
-    /// Returns the kernels that were enqueued outside of annotated functions, largest share first.
-    pub(crate) fn not_annotated_kernels(&self) -> impl Iterator<Item = &PhaseKernel> {
-        self.kernels.iter().filter(|kernel| !kernel.annotated)
-    }
-
     /// Returns `true` if everything was recorded, as by one phase for the whole run.
     pub(crate) fn is_whole_run(&self) -> bool {
         let is_whole = self.total_ns >= WHOLE_RUN * self.covered_ns && self.covered_ns > 0.0;

@@ -317,7 +317,7 @@ fn kernel(figures: &Figures) -> String {
     let known = figures.gpus.iter().filter_map(|gpu| Some((gpu.device, gpu.phases()?)));
     let is_one = known.clone().count() == 1;
     let kernels = known.filter_map(|(device, coverage)| {
-        let kernel: &PhaseKernel = coverage.not_annotated_kernels().next()?;
+        let kernel: &PhaseKernel = coverage.kernels.iter().find(|kernel| !kernel.annotated)?;
         Some((device, kernel, coverage.busy * kernel.share))
     });
     let largest = kernels.max_by(|(.., one), (.., other)| one.total_cmp(other));

@@ -1,17 +1,20 @@
-//! The work of several series, added up.
+//! The work of a series, or of several, and its rate.
 
 use crate::{Bytes, Flops};
 
 /// Work of one kind. Rates are in units per nanosecond.
 #[derive(Clone, Copy, Default)]
 pub struct Work {
-    samples: u64,
+    /// The number of samples with known work.
+    pub samples: u64,
     /// The work per call. `None` if calls or reports differ.
-    per_call: Option<f64>,
-    total: f64,
-    /// The part of the work for which a rate is known, and the time implied by that rate.
-    rated: f64,
-    rated_ns: f64,
+    pub per_call: Option<f64>,
+    /// The work of all samples.
+    pub total: f64,
+    /// The part of the work that a rate is of.
+    pub rated: f64,
+    /// The time that this part took, in nanoseconds; 0 if it is unknown.
+    pub rated_ns: f64,
 }
 
 impl Work {
@@ -40,11 +43,6 @@ impl Work {
         self.total += other.total;
         self.rated += other.rated;
         self.rated_ns += other.rated_ns;
-    }
-
-    /// Returns the number of samples with known work.
-    pub fn samples(&self) -> u64 {
-        self.samples
     }
 
     /// Converts to bytes, for a series with the given number of samples and net median.

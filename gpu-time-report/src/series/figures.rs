@@ -92,12 +92,6 @@ impl Series {
         let times = self.kernel_times.as_ref().filter(|_| self.clock == Clock::Kernels)?;
         times.busy_ns.zip(times.self_busy_ns)
     }
-
-    /// Returns `true` if only raw figures can be shown, because calls made different numbers of
-    /// launches.
-    pub(crate) fn is_raw_by_launches(&self) -> bool {
-        self.net_ns.is_none() && self.net_sum_ns.is_some()
-    }
 }
 
 /// Returns the total time of these series. Starts from +0, because an empty sum of floating-point

@@ -95,8 +95,8 @@ fn begin<G: StreamGuard, D: Details>(
 #[inline(always)]
 fn cost_timer(site: &'static CallSite) -> CostTimer {
     match is_inside().then(outermost).flatten() {
-        Some(outermost) => CostTimer::sample_inner(&outermost.cost),
-        None => CostTimer::sample(&site.cost),
+        Some(outermost) => CostTimer::sample(&outermost.cost, true),
+        None => CostTimer::sample(&site.cost, false),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::record::phase::{controller, current};
 use crate::record::threads::{self, StreamCall};
 use crate::record::timeline::{self, CallId};
 use crate::site::callsite::CallSite;
+use crate::types::record_mode::Needs;
 use crate::types::sample::{CacheState, Lost};
 use crate::types::settings::Settings;
 use crate::types::{device::DeviceId, key::SeriesKey, workload::Workload};
@@ -48,7 +49,7 @@ pub(super) fn enter_on(
 ) -> Option<OpenedCall> {
     let StreamCall { site, context, stream, call_id, key, weight, .. } = *call;
     if controller::is_run_recorded() && site.needs_events() {
-        controller::want_events();
+        controller::want_in_run(Needs::EVENTS);
     }
     let strong = guard.upgrade();
     let is_inside = opened::is_inside();
@@ -163,7 +164,7 @@ fn opens_now(site: &'static CallSite) -> Option<OpenedAs> {
         return Some(OpenedAs::First);
     }
     if site.needs_records() && controller::is_suspended() {
-        controller::want_now();
+        controller::want_in_run(Needs::RECORDS);
     }
     current::phase().map(|_| OpenedAs::OfPhase)
 }

@@ -275,7 +275,7 @@ mod tests {
         let spec = Spec { is_async: true, ..Spec::named("test::f") };
         let site = Box::leak(Box::new(CallSite::new(spec)));
         let mut scope = Scope::plain();
-        *scope.prepare(site, CostTimer::sample(&site.cost)).0 =
+        *scope.prepare(site, CostTimer::sample(&site.cost, false)).0 =
             Some(TimedCall::Logged(log.clone()));
         scope.begin(site);
         scope

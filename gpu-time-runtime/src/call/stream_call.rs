@@ -345,7 +345,7 @@ impl StreamCall {
         let is_free = |is_ready: bool| is_ready || !locked(&self.thread.recorder).has_open();
         let cold = cold_override::apply(settings.cold)
             .filter(|_| first.is_none() && !is_inside)
-            .filter(|cold| context.can_flush(*cold, is_free(context.is_ready_to_flush(*cold))));
+            .filter(|cold| context.can_flush(*cold, is_free(context.flushes.is_ready_for(*cold))));
         let cache = match cold {
             Some(cold) => self.context.flushed_state(self.stream, cold),
             None => later(first),
@@ -358,7 +358,7 @@ impl StreamCall {
             None => None,
         };
         let hold =
-            hold.filter(|_| !is_inside && context.can_hold(is_free(context.is_ready_to_hold())));
+            hold.filter(|_| !is_inside && context.can_hold(is_free(context.holds.is_ready())));
         (Preparation { cold, hold }, cache)
     }
 }

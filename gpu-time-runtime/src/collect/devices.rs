@@ -52,8 +52,8 @@ impl Biases {
 
 /// Returns the bias of a context's brackets, and a warning if the stored calibration is needed but cannot be read.
 fn bias(context: &Context, configured: Option<ConfiguredBias>) -> (Option<Bias>, Option<String>) {
-    let needs_stored =
-        configured.is_none() && context.kernel_base().is_none() && context.calibration().is_some();
+    let is_unmeasured = configured.is_none() && context.kernel_base.get().is_none();
+    let needs_stored = is_unmeasured && context.calibration().is_some();
     let stored = if needs_stored { stored_base(context) } else { None };
     let (stored, warning) = match stored.transpose() {
         Ok(stored) => (stored, None),
@@ -205,8 +205,8 @@ fn add_measurements(
         device.event_queued_empty_ns = calibration.and_then(|measured| measured.queued_empty_ns);
     }
     device.fed_margin_ns = device.fed_margin_ns.or(context.fed_margin_ns());
-    device.flush_bytes = device.flush_bytes.max(context.flush_bytes());
-    device.flush_proof = device.flush_proof.take().or_else(|| context.flush_proof());
+    device.flush_bytes = device.flush_bytes.max(context.flushes.bytes());
+    device.flush_proof = device.flush_proof.take().or_else(|| context.flushes.proof());
     let of_bias = configured.and_then(|configured| configured.warning(context.calibration()));
     for warning in context.warnings().into_iter().chain(of_bias).chain(of_stored) {
         if !device.warnings.contains(&warning) {

@@ -89,7 +89,8 @@ pub(crate) fn measure(context: &'static Context, deadline: Instant) -> Result<Ke
     clock::wait_until(deadline, PAUSE, || kernel_base::measure(context, deadline));
     clock::wait_until(deadline, PAUSE, || {
         collector::collect(deadline);
-        context.kernel_base().is_some()
+        context.kernel_base.get().is_some()
     });
-    context.kernel_base().ok_or_else(|| "CUPTI recorded too few of the empty kernels".to_owned())
+    let base = context.kernel_base.get().copied();
+    base.ok_or_else(|| "CUPTI recorded too few of the empty kernels".to_owned())
 }

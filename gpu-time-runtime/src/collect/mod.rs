@@ -262,7 +262,7 @@ pub(crate) fn states() -> (Vec<SiteState>, usize) {
     in_rounds(states.iter_mut().map(|state| (state, 0)).collect(), |(state, next)| {
         state.copy_times(next)
     });
-    states.iter_mut().for_each(SiteState::copy_holds);
+    states.iter_mut().for_each(|state| state.holds = state.site.hold_deadline().counts());
     (states, busy + stuck)
 }
 

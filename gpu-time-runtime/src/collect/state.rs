@@ -26,7 +26,7 @@ pub(crate) struct SiteState {
     pub site: &'static CallSite,
     pub calls: Counts,
     population: Population,
-    holds: HoldCounts,
+    pub holds: HoldCounts,
     series: Vec<SeriesState>,
 }
 
@@ -184,11 +184,6 @@ impl SiteState {
         }
         *next += copied.len();
         *next < self.series.len()
-    }
-
-    /// Copies the counts of released and expired holds.
-    pub fn copy_holds(&mut self) {
-        self.holds = self.site.hold_deadline().counts();
     }
 
     /// Returns `true` if a series has host clock times.

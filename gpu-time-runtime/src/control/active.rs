@@ -14,7 +14,7 @@ use crate::site::callsite::{CallSite, SiteConfig};
 use crate::site::registry;
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::Clock;
-use crate::types::record_mode::{PhasePlan, RecordMode};
+use crate::types::record_mode::{Needs, PhasePlan, RecordMode};
 use crate::types::sampling::Sampling;
 
 /// The options from both sources, and the resulting configuration.
@@ -26,13 +26,6 @@ struct ActiveConfig {
     program: Options,
     config: Arc<Config>,
     needs: Needs,
-}
-
-/// What the functions need that have been called.
-#[derive(Clone, Copy, Default, PartialEq)]
-struct Needs {
-    events: bool,
-    records: bool,
 }
 
 /// `None` until the runtime is first used.
@@ -61,8 +54,7 @@ impl ActiveConfig {
     /// Notes what a function needs that is called.
     fn note(&mut self, needs: Needs) {
         let before = self.needs;
-        self.needs.events |= needs.events;
-        self.needs.records |= needs.records;
+        self.needs = before.and(needs);
         if self.needs != before {
             start_recording(&self.config, self.needs);
         }
@@ -87,17 +79,12 @@ fn start_recording(config: &Config, needs: Needs) {
     controller::set(recording(config, needs), config.orders_records(), config.may_record());
 }
 
-/// Returns when to record. Without an order, that depends on the functions that have been called: if all of them need
-/// records, the whole run is recorded; if others need events, the two take turns.
+/// Returns when to record. Without an order, that depends on the functions that have been called.
 fn recording(config: &Config, needs: Needs) -> RecordMode {
     if !config.is_on || !config.may_record() {
         return RecordMode::Off;
     }
-    config.recording.unwrap_or(match (needs.records, needs.events) {
-        (false, _) => RecordMode::Off,
-        (true, false) => RecordMode::On,
-        (true, true) => RecordMode::Phases(PhasePlan::USUAL),
-    })
+    config.recording.unwrap_or(needs.record_mode(RecordMode::Phases(PhasePlan::USUAL)))
 }
 
 /// Returns `true` if a function or span that needs records has been called.
@@ -108,8 +95,7 @@ pub(crate) fn needs_records() -> bool {
 /// Notes that the program has spans, which need records.
 #[cfg(feature = "tracing")]
 pub(crate) fn note_spans() {
-    let needs = Needs { events: false, records: true };
-    locked(&ACTIVE).get_or_insert_default().note(needs);
+    locked(&ACTIVE).get_or_insert_default().note(Needs::RECORDS);
 }
 
 /// Returns the current configuration.

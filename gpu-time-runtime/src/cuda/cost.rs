@@ -50,6 +50,6 @@ impl Context {
             Cold::Dirty => 2 * self.device.l2_bytes,
         };
         let peak = self.device.peak_bandwidth.map_or(UNKNOWN_PEAK, |bytes| bytes as f64 / 1e9);
-        FLUSH_NS + (self.flush_bytes().unwrap_or(0) + l2) as f64 / (BANDWIDTH_SHARE * peak)
+        FLUSH_NS + (self.flushes.bytes().unwrap_or(0) + l2) as f64 / (BANDWIDTH_SHARE * peak)
     }
 }

@@ -120,17 +120,12 @@ impl CostTimer {
         CostTimer { meter: None, is_inner: false, ns: AtomicU64::new(0) }
     }
 
-    /// Creates the timer for one call. It is active for one call in [`ONE_IN`].
+    /// Creates the timer for one call. It is active for one call in [`ONE_IN`]. A call inside an opened one `is_inner`: it
+    /// is timed because the outermost function is, so `meter`, the meter of that function, counts its time as a cost of
+    /// recording.
     #[inline(always)]
-    pub fn sample(meter: &'static CostMeter) -> CostTimer {
-        if is_on() { CostTimer::draw(meter, false) } else { CostTimer::off() }
-    }
-
-    /// Creates the timer for a call inside an opened call. It is timed because the outermost function is, so
-    /// `meter`, the meter of that function, counts its time as a cost of recording.
-    #[cold]
-    pub fn sample_inner(meter: &'static CostMeter) -> CostTimer {
-        if is_on() { CostTimer::draw(meter, true) } else { CostTimer::off() }
+    pub fn sample(meter: &'static CostMeter, is_inner: bool) -> CostTimer {
+        if is_on() { CostTimer::draw(meter, is_inner) } else { CostTimer::off() }
     }
 
     #[cold]

@@ -3,7 +3,7 @@
 use crate::stats::since::impl_since;
 use crate::types::sample::Sample;
 use crate::types::workload::{Amount, Workload};
-use gpu_time_report::{Bytes, Flops, value};
+use gpu_time_report::{Bytes, Flops, Work};
 
 /// The work done in the samples of a series.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,14 +52,6 @@ pub struct RateBasis {
     pub bias_ns: Option<f64>,
 }
 
-/// Work and rate for the report, before a unit is chosen.
-struct WorkRate {
-    samples: u64,
-    per_call: Option<f64>,
-    total: f64,
-    per_ns: Option<f64>,
-}
-
 impl Rates {
     /// Records the work of a sample.
     pub fn record(&mut self, sample: Sample, workload: Workload) {
@@ -75,37 +67,36 @@ impl Rates {
 
     /// Returns the bytes and their rate, or `None` if no sample has known bytes.
     pub fn bytes(&self, basis: RateBasis) -> Option<Bytes> {
-        let WorkRate { samples, per_call, total, per_ns } = self.bytes.rate(basis)?;
-        // A byte per nanosecond is a gigabyte per second.
-        Some(value!(Bytes { samples, per_call, total, gb_per_s: per_ns, peak_share: None }))
+        self.bytes.rated(basis, Work::bytes)
     }
 
     /// Returns the operations and their rate, or `None` if no sample has known operations.
     pub fn flops(&self, basis: RateBasis) -> Option<Flops> {
-        let WorkRate { samples, per_call, total, per_ns } = self.flops.rate(basis)?;
-        Some(value!(Flops { samples, per_call, total, tflop_per_s: per_ns.map(|rate| rate / 1e3) }))
+        self.flops.rated(basis, Work::flops)
     }
 }
 
 impl WorkKind {
-    /// Returns the rate at the median time if all samples did the same work; otherwise, the total
-    /// work divided by the total time.
-    fn rate(&self, basis: RateBasis) -> Option<WorkRate> {
+    /// Returns what `rate` makes of the work, the number of its samples, and the median time unless some of the samples that
+    /// it is of have unknown work.
+    fn rated<T>(
+        &self,
+        basis: RateBasis,
+        rate: impl FnOnce(Work, u64, Option<f64>) -> T,
+    ) -> Option<T> {
         let WorkKind { fed, starved } = self;
         let samples = fed.samples + starved.samples;
         let (min, max) = (fed.min.min(starved.min), fed.max.max(starved.max));
-        let per_call = (samples > 0 && min == max).then_some(max);
         let sums = if basis.fed { fed } else { starved };
-        let (amount, ns) = match (per_call, basis.median_ns) {
-            (Some(same), Some(ns)) if sums.samples == basis.samples => (same, Some(ns)),
-            _ => (sums.amount, sums.net_ns(basis.bias_ns)),
-        };
-        (samples > 0).then(|| WorkRate {
+        let median_ns = basis.median_ns.filter(|_| sums.samples == basis.samples);
+        let work = Work {
             samples,
-            per_call,
+            per_call: (min == max).then_some(max),
             total: fed.amount + starved.amount,
-            per_ns: ns.filter(|ns| *ns > 0.0).map(|ns| amount / ns),
-        })
+            rated: sums.amount,
+            rated_ns: sums.net_ns(basis.bias_ns).unwrap_or_default(),
+        };
+        (samples > 0).then(|| rate(work, samples, median_ns))
     }
 }
 

@@ -75,8 +75,8 @@ impl Total {
     /// sample is too small.
     pub fn known_error_ns(&self, is_count_known: bool) -> Option<f64> {
         self.has_known_error().then(|| match is_count_known {
-            true => self.error_of_times_ns(),
-            false => self.error_ns(),
+            true => self.standard_error_of_times_ns() * self.widening(),
+            false => self.standard_error_ns() * self.widening(),
         })
     }
 
@@ -85,11 +85,6 @@ impl Total {
         let has_enough = |variance: &Variance| variance.draws() >= FEWEST;
         has_enough(&self.variance_of_calls)
             && (self.variance.sum == 0.0 || has_enough(&self.variance))
-    }
-
-    /// Returns the standard error of the estimate, widened if there were few draws.
-    fn error_ns(&self) -> f64 {
-        self.standard_error_ns() * self.widening()
     }
 
     /// Returns the standard error of the estimate.
@@ -105,10 +100,6 @@ impl Total {
 
     /// Does the same for the estimate after it has been multiplied by the ratio of the number of calls to
     /// the estimate of this number (Hájek's ratio estimator). Calls of equal times leave no error.
-    fn error_of_times_ns(&self) -> f64 {
-        self.standard_error_of_times_ns() * self.widening()
-    }
-
     fn standard_error_of_times_ns(&self) -> f64 {
         let mean = if self.calls > 0.0 { self.ns / self.calls } else { 0.0 };
         let [of_ns, of_calls] = [self.variance.sum, self.variance_of_calls.sum];
@@ -214,6 +205,6 @@ mod tests {
         assert_eq!([is_known(400, 100), is_known(600, 100)], [false, true]);
         let mut all = Total::default();
         (1..=100).for_each(|number| all.add(1.0, 1e3, 1.0, OpeningDraw { number, weight: 1.0 }));
-        assert_eq!((all.error_ns(), all.error_of_times_ns()), (0.0, 0.0));
+        assert_eq!((all.standard_error_ns(), all.standard_error_of_times_ns()), (0.0, 0.0));
     }
 }

@@ -15,6 +15,31 @@ pub(crate) enum RecordMode {
     Start(Duration),
 }
 
+/// What the functions need that have been called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Needs {
+    pub events: bool,
+    pub records: bool,
+}
+
+impl Needs {
+    pub const EVENTS: Needs = Needs { events: true, records: false };
+    pub const RECORDS: Needs = Needs { events: false, records: true };
+
+    pub fn and(self, other: Needs) -> Needs {
+        Needs { events: self.events || other.events, records: self.records || other.records }
+    }
+
+    /// Returns when to record so that all have what they need: if some need records and others events, in `phases`.
+    pub fn record_mode(self, phases: RecordMode) -> RecordMode {
+        match self {
+            Needs { records: false, .. } => RecordMode::Off,
+            Needs { events: false, .. } => RecordMode::On,
+            _ => phases,
+        }
+    }
+}
+
 /// A plan of phases with random pauses between them, on average one phase per period.
 ///
 /// Invariant: `Duration::ZERO < length <= period`.

@@ -14,6 +14,7 @@ use crate::record::open_frames::{self, Enclosing};
 use crate::record::phase::{controller, current};
 use crate::record::{call_tree, opened, threads};
 use crate::stats::sampling::Sampler;
+use crate::types::record_mode::Needs;
 use crate::types::sampling::Sampling;
 
 /// The largest number of spans to pass over before the next draw. Only a draw reads the configuration.
@@ -137,7 +138,7 @@ fn is_recorded() -> bool {
         begin(&ONCE);
     }
     if controller::is_suspended() {
-        controller::want_now();
+        controller::want_in_run(Needs::RECORDS);
     }
     current::phase().is_some()
 }

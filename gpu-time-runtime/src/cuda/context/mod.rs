@@ -23,7 +23,6 @@ use crate::stats::pair_constant::Floor;
 use crate::types::handles::{Event, EventPair, Stream};
 use crate::types::stream_id::StreamId;
 use crate::types::{attribute::Cold, device::DeviceId, sample::CacheState};
-use gpu_time_report::FlushProof;
 
 /// A CUDA context, from the first call that uses it until the process ends.
 ///
@@ -48,17 +47,17 @@ pub(crate) struct Context {
     events: AtomicU32,
     pub(super) own_stream: Result<Stream, Fault>,
     module: Module,
-    flushes: Flushes,
+    pub flushes: Flushes,
     persisting: PersistingLines,
-    holds: Holds,
+    pub holds: Holds,
     pub(super) floor: FloorProbe,
     clock: DeviceClock,
     /// The event from which graph times are counted, set when a graph is first timed.
     pub(super) origin: OnceLock<Option<Event>>,
     pub(super) blank: OnceLock<Result<EventPair, Fault>>,
     pub(super) calibrator: Calibrator,
-    /// CUPTI's time of an empty kernel.
-    kernel_base: OnceLock<KernelBase>,
+    /// CUPTI's time of an empty kernel, if this process has measured it.
+    pub kernel_base: OnceLock<KernelBase>,
 }
 
 impl Context {
@@ -146,7 +145,7 @@ impl Context {
     /// is open, prepares them if necessary: this enqueues work, which a bracket would time. If
     /// flushes remain impossible, the report says why.
     pub fn can_flush(&self, cold: Cold, is_free: bool) -> bool {
-        let can = self.is_ready_to_flush(cold) || (is_free && self.prepare_flush(cold).is_ok());
+        let can = self.flushes.is_ready_for(cold) || (is_free && self.prepare_flush(cold).is_ok());
         if !can && self.own_stream.is_ok() {
             self.flushes.leave_out(cold);
         }
@@ -158,11 +157,6 @@ impl Context {
         let resources = self.resources(self.own_stream?);
         let prepare = || self.inside(|| self.flushes.prepare(cold, &resources));
         if self.flushes.has_searched(cold) { prepare() } else { background::aside(prepare) }
-    }
-
-    /// Returns `true` if flushes of this kind have been prepared.
-    pub fn is_ready_to_flush(&self, cold: Cold) -> bool {
-        self.flushes.is_ready_for(cold)
     }
 
     /// Searches again for a flush whose effect could not be measured, up to a few times.
@@ -195,17 +189,7 @@ impl Context {
                 self.inside(|| self.holds.prepare(&self.module, self.own_stream?))
             });
         }
-        !self.symbols.launches_block && self.is_ready_to_hold()
-    }
-
-    /// Returns `true` if holds have been prepared.
-    pub fn is_ready_to_hold(&self) -> bool {
-        self.holds.is_ready()
-    }
-
-    /// Releases every held stream. With `forever`, later holds are released as well.
-    pub fn release_holds(&self, forever: bool) {
-        self.holds.release_all(forever);
+        !self.symbols.launches_block && self.holds.is_ready()
     }
 
     /// Returns the L2 state that a flush enqueued now on this stream will leave.
@@ -216,16 +200,6 @@ impl Context {
             Cold::Clean => CacheState::Cold,
             Cold::Dirty => CacheState::ColdDirty,
         }
-    }
-
-    /// Returns the number of bytes that the largest prepared flush reads or writes.
-    pub fn flush_bytes(&self) -> Option<u64> {
-        self.flushes.bytes()
-    }
-
-    /// Returns the measured effects of the flushes, if there are any.
-    pub fn flush_proof(&self) -> Option<FlushProof> {
-        self.flushes.proof()
     }
 
     /// Returns the time of an empty event pair, once it is known.
@@ -290,7 +264,7 @@ impl Context {
     /// Returns `true` if the bias is calibrated, but CUPTI has not measured an empty kernel.
     #[cfg(feature = "kernels")]
     pub fn lacks_kernel_base(&self) -> bool {
-        self.kernel_base().is_none() && self.calibration().is_some()
+        self.kernel_base.get().is_none() && self.calibration().is_some()
     }
 
     /// Runs the empty kernel `count` times behind holds, on the stream used for calibration, and
@@ -302,20 +276,14 @@ impl Context {
         self.inside(run).unwrap_or(false)
     }
 
-    /// Sets CUPTI's time of an empty kernel.
-    pub fn set_kernel_base(&self, base: KernelBase) {
-        _ = self.kernel_base.set(base);
-    }
-
-    /// Returns CUPTI's time of an empty kernel, if this process has measured it.
-    pub fn kernel_base(&self) -> Option<KernelBase> {
-        self.kernel_base.get().copied()
-    }
-
     /// Returns the bias to subtract from each bracket's raw time, if it is known. `given` is the
     /// user's value. `stored` is the time of an empty kernel, as measured by another process.
     pub fn bias(&self, given: Option<ConfiguredBias>, stored: Option<KernelBase>) -> Option<Bias> {
-        let bases = KnownBases { measured: self.kernel_base(), stored, device: &self.device.name };
+        let bases = KnownBases {
+            measured: self.kernel_base.get().copied(),
+            stored,
+            device: &self.device.name,
+        };
         Bias::of(given, self.calibration(), bases, self.floor())
     }
 

@@ -22,7 +22,7 @@ use search::{Flush, SearchError, SearchState};
 const SEARCHES: usize = 4;
 
 /// The flushes of one context. They live as long as the context.
-pub(super) struct Flushes {
+pub(crate) struct Flushes {
     clean: Searches,
     dirty: Searches,
     /// Locked during a search, because lines can be timed for only one flush at a time.
@@ -64,7 +64,11 @@ impl Flushes {
     ///
     /// The search waits for the runtime's own stream: some milliseconds if the GPU is idle, a
     /// bounded time if it is busy. The context must be current.
-    pub fn prepare(&self, cold: Cold, resources: &Resources<'_>) -> Result<(), Fault> {
+    pub(in crate::cuda) fn prepare(
+        &self,
+        cold: Cold,
+        resources: &Resources<'_>,
+    ) -> Result<(), Fault> {
         let [first, ..] = &self.searches(cold).results;
         match first.get_or_init(|| self.search(cold, resources, &mut locked(&self.state))) {
             Ok(_) => Ok(()),
@@ -84,7 +88,7 @@ impl Flushes {
 
     /// Searches again for a flush whose effect could not be measured. The context must be current,
     /// and the runtime's own stream idle. Returns immediately if another thread is searching.
-    pub fn search_again(&self, cold: Cold, resources: &Resources<'_>) {
+    pub(in crate::cuda) fn search_again(&self, cold: Cold, resources: &Resources<'_>) {
         let Some(mut state) = try_locked(&self.state) else { return };
         let searches = self.searches(cold);
         if searches.doubt().is_some()

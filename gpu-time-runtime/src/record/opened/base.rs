@@ -88,7 +88,7 @@ impl Measurement {
         let is_done = self.missing.is_empty() || is_last || self.rounds >= ROUNDS;
         if is_done && self.durations.len() >= SAMPLES / 2 {
             let base = KernelBase::of(std::mem::take(&mut self.durations));
-            base.into_iter().for_each(|base| self.context.set_kernel_base(base));
+            base.into_iter().for_each(|base| _ = self.context.kernel_base.set(base));
         }
         is_done
     }

@@ -19,7 +19,7 @@ use crate::record::opened::{self, devices};
 use crate::record::phase::schedule::Schedule;
 use crate::record::phase::{current, window};
 use crate::stats::coverage::CoverageSums;
-use crate::types::record_mode::{PhasePlan, RecordMode};
+use crate::types::record_mode::{Needs, PhasePlan, RecordMode};
 use crate::types::site_time::SiteTime;
 use crate::{cupti, cupti::RecordingGuard, health};
 
@@ -54,16 +54,9 @@ struct PhaseOrders {
     /// The number of runs of `until_stable` and `compare` in progress, in which no planned phase begins.
     suspensions: u32,
     /// In these, functions were called that need records, and functions that need events.
-    run_needs: RunNeeds,
+    run_needs: Needs,
     /// The time for which they kept phases from beginning, and since when they do.
     suspended: (Duration, Option<Instant>),
-}
-
-/// What the functions need that a run calls.
-#[derive(Clone, Copy, Default, PartialEq)]
-struct RunNeeds {
-    records: bool,
-    events: bool,
 }
 
 /// The state that the thread shares with the rest of the runtime.
@@ -93,7 +86,7 @@ static STATE: PhaseState = PhaseState {
             no_thread: None,
             is_marking: false,
             suspensions: 0,
-            run_needs: RunNeeds { records: false, events: false },
+            run_needs: Needs { events: false, records: false },
             suspended: (Duration::ZERO, None),
         },
     ),
@@ -120,8 +113,7 @@ pub(crate) fn set(recording: RecordMode, wanted: bool, may_record: bool) {
 }
 
 /// Lets no planned phase begin until the returned value is dropped, and ends the one in progress. If functions are called
-/// that [need records](want_now), everything is recorded instead. If others [need events](want_events) as well, the two take
-/// turns.
+/// that [need](want_in_run) records, everything is recorded instead. If others need events as well, the two take turns.
 pub(crate) fn suspend() -> Suspension {
     order(|orders| orders.change(|orders| orders.suspensions += 1));
     Suspension(())
@@ -137,30 +129,19 @@ impl Drop for Suspension {
             orders.change(|orders| {
                 orders.suspensions -= 1;
                 if orders.suspensions == 0 {
-                    orders.run_needs = RunNeeds::default();
+                    orders.run_needs = Needs::default();
                 }
             });
         });
     }
 }
 
-/// Notes that a call needs records, which there are none of because phases are suspended.
+/// Notes what a call needs in a run in which planned phases are suspended: records, which there are none of, or events,
+/// while everything is recorded because other calls need records. With both, phases take turns again.
 #[cold]
-pub(crate) fn want_now() {
-    note_run(RunNeeds { records: true, events: false });
-}
-
-/// Notes that a call needs events, in a run in which everything is recorded because other calls need records. So phases
-/// take turns again.
-#[cold]
-pub(crate) fn want_events() {
-    note_run(RunNeeds { records: false, events: true });
-}
-
-fn note_run(needs: RunNeeds) {
+pub(crate) fn want_in_run(needs: Needs) {
     order(|orders| {
-        let RunNeeds { records, events } = orders.run_needs;
-        let all = RunNeeds { records: records || needs.records, events: events || needs.events };
+        let all = orders.run_needs.and(needs);
         if orders.suspensions > 0 && all != orders.run_needs {
             orders.change(|orders| orders.run_needs = all);
         }
@@ -294,11 +275,9 @@ impl PhaseOrders {
     fn effective(&self) -> RecordMode {
         match self.recording {
             RecordMode::Start(_) if self.is_start_over => RecordMode::Off,
-            RecordMode::Phases(_) if self.suspensions > 0 => match self.run_needs {
-                RunNeeds { records: false, .. } => RecordMode::Off,
-                RunNeeds { events: false, .. } => RecordMode::On,
-                _ => self.recording,
-            },
+            RecordMode::Phases(_) if self.suspensions > 0 => {
+                self.run_needs.record_mode(self.recording)
+            }
             recording => recording,
         }
     }
@@ -315,7 +294,7 @@ impl PhaseOrders {
                 RecordMode::Off | RecordMode::Phases(_) => current::end_endless(),
             }
         }
-        let RunNeeds { records, events } = self.run_needs;
+        let Needs { records, events } = self.run_needs;
         let is_suspended = self.suspensions > 0 && !records;
         STATE.is_suspended.store(is_suspended, Relaxed);
         STATE.is_run_recorded.store(records && !events, Relaxed);
@@ -406,7 +385,7 @@ fn run() {
         {
             if !record(plan.length(), Some(plan)) {
                 // A later one would not be at a random time.
-                records().windows.miss(plan.length().as_nanos() as u64);
+                records().windows.sums.add_missed(plan.length().as_nanos() as u64);
             }
             schedule.advance();
         } else {
@@ -611,7 +590,7 @@ mod tests {
             no_thread: None,
             is_marking: false,
             suspensions: 0,
-            run_needs: RunNeeds::default(),
+            run_needs: Needs::default(),
             suspended: (Duration::ZERO, None),
         }
     }
@@ -631,7 +610,7 @@ mod tests {
     fn run_records_what_its_functions_need() {
         let plan = RecordMode::Phases(PhasePlan::USUAL);
         let effective = |suspensions, records, events| {
-            let run_needs = RunNeeds { records, events };
+            let run_needs = Needs { records, events };
             PhaseOrders { recording: plan, suspensions, run_needs, ..orders(None) }.effective()
         };
         assert_eq!(effective(0, false, false), plan);

@@ -1,6 +1,11 @@
 //! A stub of `phase` for builds without the `kernels` feature, which record nothing.
 
+use crate::base::stubs::stubs;
+
 pub(crate) mod windows {
+    use std::time::Instant;
+
+    use super::stubs;
     use crate::record::awaited::{Awaited, KnownLaunch, KnownLaunches, Outlook};
     use crate::types::activity::Activity;
 
@@ -10,37 +15,18 @@ pub(crate) mod windows {
         pub const fn new() -> Windows {
             Windows
         }
+    }
 
-        pub fn are_waiting(&self) -> bool {
-            false
-        }
-
-        pub fn have_closed_since(&self, _: std::time::Instant) -> bool {
-            false
-        }
-
-        pub fn add(&mut self, _: &KnownLaunch) -> Option<u64> {
-            None
-        }
-
-        pub fn forget(&mut self, _: &KnownLaunch) {}
-
-        pub fn begin_round(&mut self, _: std::time::Instant) {}
-
-        pub fn repeat_round(&mut self) {}
-
-        pub fn take(&mut self, _: &Activity, _: &KnownLaunch) {}
-
-        pub fn lose_all(&mut self) {}
-
-        pub fn finish(
-            &mut self,
-            _: bool,
-            _: &mut KnownLaunches,
-            _: std::time::Instant,
-            _: impl Fn(&Awaited, &KnownLaunches) -> Outlook,
-        ) {
-        }
+    stubs! { Windows:
+        fn are_waiting(&self) -> bool;
+        fn have_closed_since(&self, Instant) -> bool;
+        fn add(&self, &KnownLaunch) -> Option<u64>;
+        fn forget(&self, &KnownLaunch);
+        fn begin_round(&self, Instant);
+        fn repeat_round(&self);
+        fn take(&self, &Activity, &KnownLaunch);
+        fn lose_all(&self);
+        fn finish(&self, bool, &mut KnownLaunches, Instant, impl Fn(&Awaited, &KnownLaunches) -> Outlook);
     }
 }
 
@@ -51,70 +37,41 @@ pub(crate) mod current {
         pub weight: f32,
     }
 
-    pub(crate) fn phase() -> Option<Phase> {
-        None
-    }
+    super::stubs! { fn phase() -> Option<Phase>; }
 }
 
 pub(crate) mod window {
-    pub(crate) fn wake() {}
-
-    pub(crate) fn begin() {}
-
-    pub(crate) fn note_launch() {}
+    super::stubs! {
+        fn wake();
+        fn begin();
+        fn note_launch();
+    }
 }
 
 pub(crate) mod controller {
     use std::time::Duration;
 
-    use crate::types::record_mode::RecordMode;
+    use super::stubs;
+    use crate::types::record_mode::{Needs, RecordMode};
     use crate::types::site_time::SiteTime;
 
-    pub(crate) fn want() {}
-
-    pub(crate) fn want_now() {}
-
-    pub(crate) fn want_events() {}
-
-    pub(crate) fn is_run_recorded() -> bool {
-        false
-    }
-
-    pub(crate) fn is_suspended() -> bool {
-        false
-    }
-
+    #[derive(Default)]
     pub(crate) struct Suspension;
 
-    pub(crate) fn suspend() -> Suspension {
-        Suspension
+    stubs! {
+        fn want();
+        fn want_in_run(Needs);
+        fn is_run_recorded() -> bool;
+        fn is_suspended() -> bool;
+        fn suspend() -> Suspension;
+        fn is_ordered() -> bool;
+        fn set(RecordMode, bool, bool);
+        fn request(Option<Duration>);
+        fn before_opening(fn());
+        fn coverage(u32) -> Option<gpu_time_report::Coverage>;
+        fn site_times(u32) -> Vec<SiteTime>;
+        fn is_used() -> bool;
+        fn warning() -> Option<String>;
+        fn end();
     }
-
-    pub(crate) fn is_ordered() -> bool {
-        false
-    }
-
-    pub(crate) fn set(_: RecordMode, _: bool, _: bool) {}
-
-    pub(crate) fn request(_: Option<Duration>) {}
-
-    pub(crate) fn before_opening(_: fn()) {}
-
-    pub(crate) fn coverage(_: u32) -> Option<gpu_time_report::Coverage> {
-        None
-    }
-
-    pub(crate) fn site_times(_: u32) -> Vec<SiteTime> {
-        Vec::new()
-    }
-
-    pub(crate) fn is_used() -> bool {
-        false
-    }
-
-    pub(crate) fn warning() -> Option<String> {
-        None
-    }
-
-    pub(crate) fn end() {}
 }

@@ -77,11 +77,6 @@ impl Windows {
             && self.waiting.values().map(work).sum::<usize>() <= MOST_WAITING_WORK
     }
 
-    /// Counts a planned window of this length that could not open.
-    pub fn miss(&mut self, length_ns: u64) {
-        self.sums.add_missed(length_ns);
-    }
-
     /// Opens a window that is planned to be of this length. There must be [room](Self::has_room) for it. If it
     /// `is_drawn`, it stands for other times as well.
     pub fn open(&mut self, length_ns: u64, now_ns: u64, is_drawn: bool) {

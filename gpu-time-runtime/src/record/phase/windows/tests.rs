@@ -186,7 +186,7 @@ fn no_window_opens_while_too_many_wait() {
     });
     records.finish_windows(false, false);
     assert_eq!((found(&records).1, records.windows.has_room()), (0, false));
-    records.windows.miss(100);
+    records.windows.sums.add_missed(100);
     records.take(&activity(7, 10, 20));
     records.finish_windows(false, false);
     assert_eq!((found(&records).0, records.windows.has_room()), (1, true));
