@@ -19,7 +19,6 @@ pub(crate) mod report_file;
 pub(crate) mod targets;
 pub(crate) mod values;
 
-pub(crate) use filter::filter;
 pub(crate) use options::Config;
 
 use crate::config::targets::Format;

@@ -35,6 +35,37 @@ impl Problems {
         parse(list, &mut |entry, reason| self.add(name, entry, &reason))
     }
 
+    /// Validates a number that the program sets. `None` restores the default.
+    pub fn number<N: ToString, T>(
+        &mut self,
+        name: &str,
+        number: Option<N>,
+        parse: impl FnOnce(&str) -> Result<T, &'static str>,
+    ) -> Option<T> {
+        let number = number?.to_string();
+        self.check(name, &number, parse(&number))
+    }
+
+    /// Validates a text that the program sets. An empty one restores the default.
+    pub fn text<T>(
+        &mut self,
+        name: &str,
+        text: &str,
+        parse: impl FnOnce(&str) -> Result<T, &'static str>,
+    ) -> Option<T> {
+        if text.is_empty() { None } else { self.check(name, text, parse(text.trim())) }
+    }
+
+    /// Does the same for a comma-separated list.
+    pub fn list<T>(
+        &mut self,
+        name: &str,
+        list: &str,
+        parse: impl FnOnce(&str, &mut dyn FnMut(&str, String)) -> T,
+    ) -> Option<T> {
+        (!list.is_empty()).then(|| self.check_list(name, list, parse))
+    }
+
     fn add(&mut self, name: &str, value: &str, reason: &str) {
         self.add_message(|| format!("invalid value `{}` for `{name}`: {reason}", shown(value)));
     }
