@@ -69,8 +69,8 @@ impl BucketCounts {
         counts.map(|(bucket, &count)| (bucket, count)).filter(|&(_, count)| count > 0)
     }
 
-    /// Returns the heap memory of the counts, in bytes.
-    pub fn heap_bytes(&self) -> usize {
+    #[cfg(test)]
+    fn heap_bytes(&self) -> usize {
         self.index.capacity() * size_of::<u16>() + self.pages.capacity() * size_of::<[u32; PAGE]>()
     }
 }

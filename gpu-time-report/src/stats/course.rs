@@ -111,8 +111,8 @@ impl Course {
         })
     }
 
-    /// Returns its heap memory, in bytes.
-    pub fn heap_bytes(&self) -> usize {
+    #[cfg(test)]
+    fn heap_bytes(&self) -> usize {
         self.slots.capacity() * size_of::<SlotMoments>()
     }
 }

@@ -34,9 +34,4 @@ impl Distribution {
     pub fn summary(&self) -> Summary {
         Summary::new(self.moments, self.counts.histogram())
     }
-
-    /// Returns its heap memory, in bytes.
-    pub fn heap_bytes(&self) -> usize {
-        self.counts.heap_bytes()
-    }
 }

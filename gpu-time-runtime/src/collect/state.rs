@@ -39,10 +39,6 @@ pub(crate) struct SeriesState {
     times: SampleTimes,
 }
 
-/// The number of bytes of series to copy while a site stays locked. The last series copied may
-/// exceed it.
-const BYTES_PER_LOCK: usize = 64 << 10;
-
 /// A series, as shown in a report.
 pub(crate) struct SeriesView<'a> {
     pub info: SeriesInfo,
@@ -162,27 +158,16 @@ impl SiteState {
         }
     }
 
-    /// Copies the sums and times of the next few series, starting at index `next`, and advances
-    /// `next`. Returns `true` if more are left. Threads that record into the site wait only for the
-    /// copy, not for the computation of the statistics.
+    /// Copies the sums and times of the series at index `next`, and advances it. Returns `true` if more are left. Threads
+    /// that record into the site wait only for the copy, not for the computation of the statistics.
     pub fn copy_times(&mut self, next: &mut usize) -> bool {
-        let (cells, mut bytes) = (self.site.series(), 0);
-        let data = cells.iter().map(|cell| &cell.series).take(self.series.len()).skip(*next);
-        let copied: Vec<_> = data
-            .take_while(|data| {
-                let has_room = bytes <= BYTES_PER_LOCK;
-                bytes += data.bytes();
-                has_room
-            })
-            .cloned()
-            .collect();
-        drop(cells);
-        for (series, data) in self.series.iter_mut().skip(*next).zip(&copied) {
+        let data = self.site.series().get(*next).map(|cell| cell.series.clone());
+        if let Some((data, series)) = data.zip(self.series.get_mut(*next)) {
             series.tally.sums = data.sums();
             series.tally.inner = data.inner();
             series.times = data.times();
         }
-        *next += copied.len();
+        *next += 1;
         *next < self.series.len()
     }
 

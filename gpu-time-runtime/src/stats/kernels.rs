@@ -173,11 +173,6 @@ impl Works {
         let entries = self.entries.values();
         entries.filter_map(|(work, times)| times.report(work, calls, total_ns)).collect()
     }
-
-    fn heap_bytes(&self) -> usize {
-        let map = self.entries.capacity() * size_of::<(usize, GpuWork, WorkTimes)>();
-        map + self.times().map(|times| times.times.heap_bytes()).sum::<usize>()
-    }
 }
 
 impl WorksElsewhere {
@@ -197,10 +192,6 @@ impl WorksElsewhere {
         let mut elsewhere: Vec<_> = works.collect();
         elsewhere.sort_by(|one, two| (&one.name, one.why).cmp(&(&two.name, two.why)));
         elsewhere
-    }
-
-    fn heap_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<((usize, ElsewhereReason), &str, ElsewhereTimes)>()
     }
 }
 
@@ -251,13 +242,6 @@ impl OpenedCalls {
         });
         times.sort_kernels();
         times
-    }
-
-    /// Returns the heap memory in use, in bytes.
-    pub fn heap_bytes(&self) -> usize {
-        let own = [&self.busy, &self.self_busy, &self.span, &self.gaps];
-        let own = own.into_iter().map(Distribution::heap_bytes).sum::<usize>();
-        own + self.works.heap_bytes() + self.elsewhere.heap_bytes()
     }
 }
 

@@ -236,23 +236,6 @@ impl SeriesData {
         let times = if fed { &self.fed } else { &self.starved };
         times.distribution.summary().histogram().clone()
     }
-
-    /// Returns the memory in use, in bytes.
-    pub fn bytes(&self) -> usize {
-        let calls = self.calls.as_ref();
-        let calls = calls.map_or(0, |calls| size_of_val(&**calls) + calls.heap_bytes());
-        let inner = self.inner.as_ref().map_or(0, |inner| size_of_val(&**inner));
-        let times = self.fed.heap_bytes() + self.starved.heap_bytes();
-        size_of::<Self>() + times + calls + inner
-    }
-}
-
-impl CallTimes {
-    fn heap_bytes(&self) -> usize {
-        let opened = self.opened.as_ref();
-        let opened = opened.map_or(0, |opened| size_of_val(&**opened) + opened.heap_bytes());
-        self.host.heap_bytes() + opened
-    }
 }
 
 impl Since for SampleTimes {
@@ -431,11 +414,6 @@ impl TimeRecorder {
             batches: self.batches.clone(),
             run: self.run.clone(),
         }
-    }
-
-    fn heap_bytes(&self) -> usize {
-        let batches = self.batches.iter().chain(&self.run).map(|batches| size_of_val(&**batches));
-        self.distribution.heap_bytes() + self.course.heap_bytes() + batches.sum::<usize>()
     }
 }
 

@@ -103,9 +103,9 @@ fn difference_equals_report_without_earlier_samples() {
     }
 }
 
-/// Threads that record into a site wait only while a bounded number of bytes is copied.
+/// Threads that record into a site wait only while one series is copied.
 #[test]
-fn times_are_copied_in_bounded_turns() {
+fn times_are_copied_in_turns() {
     const SERIES: u32 = 5;
     let turns = |samples: u32| {
         let (site, mut table) = (fake::site(), SeriesTable::default());
@@ -140,7 +140,6 @@ fn times_are_copied_in_bounded_turns() {
         let samples = |series: &Series| series.histogram.count();
         (turns, report.series.iter().map(samples).sum::<u64>())
     };
-    assert_eq!(turns(3), (vec![5], 15));
     assert_eq!(turns(3_000), (vec![1; 5], 15_000));
 }
 
