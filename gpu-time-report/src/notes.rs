@@ -59,16 +59,15 @@ pub fn of<'a>(analysis: &Analysis<'a>) -> Vec<Note<'a>> {
     let snapshot = analysis.snapshot;
     let first = analysis.lead.first.as_ref().and_then(|first| snapshot.sites.get(first.site));
     let is_first = |site: &Site| first.is_some_and(|first| std::ptr::eq(first, site));
-    let mut sites: Vec<&Site> = snapshot.sites.iter().collect();
-    sites.sort_by_key(|site| !is_first(site));
-    let mut notes = advice(snapshot, &sites);
-    notes.extend(facts(snapshot, &sites));
-    notes.sort_by_key(|note| {
-        (note.severity, !note.sites.first().is_some_and(|site| is_first(site)))
-    });
+    let others = snapshot.sites.iter().filter(|site| !is_first(site));
+    let sites: Vec<&Site> = first.into_iter().chain(others).collect();
     let warnings = of_devices(analysis).chain(of_sites(snapshot, &sites));
     let mut all = some(warnings, WARNINGS, "more warnings are in the JSON report");
-    all.extend(notes);
+    for notes in [advice(snapshot, &sites), facts(snapshot, &sites)] {
+        let is_about_first = |note: &Note| note.sites.first().is_some_and(|site| is_first(site));
+        let (about_first, others): (Vec<_>, Vec<_>) = notes.into_iter().partition(is_about_first);
+        all.extend(about_first.into_iter().chain(others));
+    }
     all
 }
 
