@@ -31,7 +31,7 @@ mod subscribe;
 mod version;
 mod work;
 
-pub(crate) use api::{DrainKind, LaunchObserver};
+pub(crate) use api::{DrainKind, DrainOutcome, LaunchObserver};
 pub(crate) use captures::captures_begun;
 pub(crate) use control::{
     RecordingGuard, cost_ns, end, first_failure, has_recorded, is_available, is_in_use,

@@ -6,8 +6,7 @@ use std::time::Instant;
 
 use crate::base::stubs::stubs;
 use crate::types::activity::Activity;
-use api::DrainOutcome;
-pub(crate) use api::{DrainKind, LaunchObserver};
+pub(crate) use api::{DrainKind, DrainOutcome, LaunchObserver};
 
 pub(crate) enum RecordingGuard {}
 

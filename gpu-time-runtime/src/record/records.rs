@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::base::clock;
-use crate::cupti::{self, DrainKind};
+use crate::cupti::{self, DrainKind, DrainOutcome};
 use crate::record::alignment::Alignment;
 use crate::record::awaited::{KnownLaunch, KnownLaunches, Outlook};
 use crate::record::graph_sizes::GraphSizes;
@@ -182,13 +182,22 @@ impl Records {
 
     /// Takes records from CUPTI, and records the calls and windows that are complete.
     pub fn collect(&mut self, which: DrainKind) {
+        self.collect_from(which, cupti::drain);
+    }
+
+    /// Does the same with records from `drain`.
+    pub fn collect_from(
+        &mut self,
+        which: DrainKind,
+        drain: impl FnOnce(DrainKind, &mut dyn FnMut(&Activity)) -> DrainOutcome,
+    ) {
         let is_last = which == DrainKind::Last;
         self.claim_ended();
         self.begin_round();
         self.alignment = Some(Alignment::read(self.alignment));
         // Records of launches that were made since.
         let mut early = Vec::new();
-        let drained = cupti::drain(which, &mut |activity| {
+        let drained = drain(which, &mut |activity| {
             if !self.take(activity) {
                 early.push(*activity);
             }
