@@ -45,9 +45,6 @@ pub struct Sheet<'t, 'a> {
     /// The unit for the times of single calls, chosen so that most rows are readable.
     pub times: Scale,
     totals: Scale,
-    /// The shortest p5 and the longest p95 of all rows.
-    #[cfg(feature = "html")]
-    pub ends: [f64; 2],
 }
 
 /// The content of a cell.
@@ -207,17 +204,6 @@ impl<'t, 'a> Sheet<'t, 'a> {
             times: Scale::of(medians, digits),
             totals: Scale::of(snapshot.all_series().filter_map(Series::total), digits),
             analysis,
-            #[cfg(feature = "html")]
-            ends: [
-                snapshot
-                    .all_series()
-                    .filter_map(Series::shown)
-                    .fold(f64::MAX, |low, s| low.min(s.p5)),
-                snapshot
-                    .all_series()
-                    .filter_map(Series::shown)
-                    .fold(0.0, |high, s| high.max(s.p95)),
-            ],
         }
     }
 }

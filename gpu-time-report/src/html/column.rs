@@ -6,13 +6,13 @@ use crate::analysis::Analysis;
 use crate::column::{Cell, Column, Sheet};
 use crate::html::prose::path;
 use crate::row::Row;
-use crate::units::{self, printable};
-use crate::{Series, Site, Stats, launch_bound, opened};
+use crate::units::printable;
+use crate::{Series, Site, launch_bound, opened};
 
 /// Returns the columns of the page. The errors of totals stand beside them.
 pub fn columns(analysis: &Analysis) -> Vec<Column> {
     let fits = |column: &Column| match column {
-        Column::Error => false,
+        Column::P5 | Column::P95 | Column::Error => false,
         Column::Share => analysis.shares.are_known(),
         _ => true,
     };
@@ -23,9 +23,8 @@ impl Column {
     pub fn th(self, is_sorted_by: bool, page: &Sheet) -> Markup {
         let unit = self.unit(page);
         let (class, unit) = match self {
-            Column::Spread => (None, "log"),
             Column::Share => (Some("n"), "of GPU time"),
-            Column::Calls | Column::P5 | Column::P95 => (Some("n wide"), unit),
+            Column::Calls => (Some("n wide"), unit),
             _ => (self.is_right().then_some("n"), unit),
         };
         html! {
@@ -45,29 +44,25 @@ impl Column {
             Column::Key => ("keyed", true),
             Column::On => ("on", page.analysis.snapshot.devices.len() <= 1),
             Column::Cache => ("cache", false),
-            Column::Calls | Column::P5 | Column::P95 => ("n wide", true),
+            Column::Calls => ("n wide", true),
             Column::Own => ("n", true),
             Column::Samples => ("n", true),
-            Column::Spread => ("spread", false),
             Column::Share => ("n share", false),
             _ => ("n", false),
         };
         let is_bound = self == Column::Median && row.series.is_some_and(Series::is_bound);
         let is_less = is_less || cell.is_none();
         let Cell { text, chip, note, value } = cell.unwrap_or_default();
-        let label = (!is_less && value.is_some()).then(|| {
+        let label = (!is_less && (value.is_some() || self == Column::Spread)).then(|| {
             format!("{}, {}", self.name(), self.unit(page)).trim_end_matches(", ").to_owned()
         });
-        let range = row.stats.filter(|_| self == Column::Spread);
-        let range = range.map(|Stats { p5, p95, .. }| [*p5, *p95].map(units::time).join(" – "));
         let error = Column::Error.cell(row, page).filter(|_| self == Column::Total);
         html! {
             td class={ (class) @if is_bound { " bound" } @if is_less { " less" } }
-                data-value=[value] data-label=[label] title=[range]
+                data-value=[value] data-label=[label]
             {
                 @match self {
                     Column::Cache if !is_less => span class={ "chip " (text) } { (text) },
-                    Column::Spread => @if let Some(stats) = row.stats { (spread(stats, page)) },
                     _ => {
                         @if let Some(share) = value.filter(|_| self == Column::Share) {
                             i style={ "--share:" (format!("{share:.4}")) } {}
@@ -80,19 +75,6 @@ impl Column {
                 }
             }
         }
-    }
-}
-
-/// Renders a bar from p5 to p95 on the logarithmic axis that all rows share.
-fn spread(stats: &Stats, page: &Sheet) -> Markup {
-    let Stats { p5, median, p95, .. } = *stats;
-    let [low, high] = page.ends.map(|ns| ns.max(1.0).ln());
-    let [left, middle, right] = [p5, median, p95].map(|ns| {
-        let at = if high > low { (ns.max(1.0).ln() - low) / (high - low) } else { 0.5 };
-        format!("{:.1}%", 100.0 * at)
-    });
-    html! {
-        i style={ "--lo:" (left) ";--mid:" (middle) ";--hi:" (right) } {}
     }
 }
 

@@ -32,8 +32,10 @@ pub fn panel(analysis: &Analysis, printed: &Printed) -> Markup {
                         h3 { span.chip { (printable(&gpu.device.id)) } " " (printable(&name(process, gpu))) }
                         (device_time::line(bar))
                         (device_time::legend(gpu.of, bar))
-                        (sentences(process, gpu))
-                        (details(gpu.device))
+                        // The parts of the bar are those of phases.
+                        @let sentences = sentences(process, gpu);
+                        @if gpu.device.coverage.is_none() { (sentences) (details(gpu.device, html! {})) }
+                        @else { (details(gpu.device, sentences)) }
                     }
                 }
             }
@@ -88,7 +90,7 @@ fn kinds(gpus: &[GpuTime]) -> String {
 }
 
 /// Renders the state of the device as a line that expands to show the rest.
-fn details(device: &Device) -> Markup {
+fn details(device: &Device, sentences: Markup) -> Markup {
     let now = state(device);
     html! {
         @if !now.is_empty() || !properties(device).is_empty() {
@@ -99,6 +101,7 @@ fn details(device: &Device) -> Markup {
                     @let now = printable(&now);
                     summary title=(now) { (now) }
                 }
+                (sentences)
                 (list(&properties(device)))
             }
         }

@@ -85,7 +85,7 @@ fn columns_sort_in_both_directions() {
         return sorted;"#,
     );
     let sorted = seen.as_array().unwrap();
-    assert_eq!(sorted.len(), 2 * 11);
+    assert_eq!(sorted.len(), 2 * 9);
     for column in sorted {
         let groups: Vec<(&str, &str)> = column["groups"]
             .as_array()
