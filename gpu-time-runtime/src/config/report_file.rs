@@ -1,6 +1,5 @@
 //! Writes report files.
 
-use std::ffi::OsString;
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
@@ -107,10 +106,8 @@ struct Temporary {
 impl Temporary {
     /// Creates the file in the directory of `path`, with the mode and owner of `old`.
     fn beside(path: &Path, old: Option<&Metadata>) -> io::Result<Temporary> {
-        let mut name = OsString::from(".");
-        name.push(path.file_name().unwrap_or_default());
         // Processes in different containers can have the same id.
-        name.push(format!(".{}-{}.tmp", std::process::id(), clock::now_ns()));
+        let name = format!(".gpu-time-{}-{}.tmp", std::process::id(), clock::now_ns());
         let path = path.with_file_name(name);
         let mode = if old.is_some() { 0o600 } else { 0o666 };
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -205,12 +202,16 @@ mod tests {
     #[test]
     fn file_is_replaced_without_leftovers() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("report.json");
-        for text in ["a long first one", "second"] {
-            write_file(&path, text.as_bytes()).unwrap();
-            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        // The second one is as long as file systems permit.
+        for name in ["report.json".to_owned(), "r".repeat(255)] {
+            let path = folder.path().join(&name);
+            for text in ["a long first one", "second"] {
+                write_file(&path, text.as_bytes()).unwrap();
+                assert_eq!(fs::read_to_string(&path).unwrap(), text);
+            }
+            assert_eq!(names(folder.path()), [name]);
+            fs::remove_file(path).unwrap();
         }
-        assert_eq!(names(folder.path()), ["report.json"]);
     }
 
     #[test]

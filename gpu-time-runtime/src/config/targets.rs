@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::base::standard::Standard;
 use crate::config::path_pattern::{PathPattern, quoted};
-use crate::config::problems::entries;
+use crate::config::problems::{Problems, entries};
 
 /// One rendering of the report, and its destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,21 +86,22 @@ pub(crate) fn targets(list: &str, invalid: &mut dyn FnMut(&str, String)) -> Vec<
 /// Returns a message for each file that cannot be written because of its path, and for each unset variable in a path.
 /// Does not create any directory, because the program may still do so.
 pub(crate) fn doubts(targets: &[Target]) -> Vec<String> {
-    let mut doubts = Vec::new();
+    let mut doubts = Problems::default();
     for target in targets {
         let Sink::File(pattern) = &target.sink else { continue };
         let path = pattern.path();
         let shown = quoted(&path);
-        doubts.extend(pattern.unset_variables().map(|name| {
+        for name in pattern.unset_variables() {
             let name = name.escape_debug();
-            format!(
-                "`%q{{{name}}}` is empty in the path of the report, {shown}: `{name}` is not set"
-            )
-        }));
-        doubts
-            .extend(obstacle(&path).map(|why| format!("cannot write the report to {shown}{why}")));
+            doubts.add_message(|| {
+                format!("`%q{{{name}}}` is empty in the path of the report, {shown}: `{name}` is not set")
+            });
+        }
+        if let Some(why) = obstacle(&path) {
+            doubts.add_message(|| format!("cannot write the report to {shown}{why}"));
+        }
     }
-    doubts
+    doubts.into_messages()
 }
 
 /// Returns the reason why a file cannot be written, if its path shows one.

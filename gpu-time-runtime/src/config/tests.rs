@@ -406,6 +406,14 @@ fn missing_directory_is_reported() {
 }
 
 #[test]
+fn many_doubts_are_counted() {
+    let list: Vec<String> = (0..3_000).map(|n| format!("json:/no/directory/{n}")).collect();
+    let messages = targets::doubts(&good("GPU_TIME_REPORT", &list.join(",")).targets);
+    assert_eq!(messages.len(), 21);
+    assert!(messages[20].starts_with("2980 more "), "{}", messages[20]);
+}
+
+#[test]
 fn path_through_file_or_to_directory_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
