@@ -7,7 +7,7 @@ use std::fmt;
 use serde_json::Value;
 use serde_json::error::Category;
 
-use crate::{Snapshot, schema, tree};
+use crate::{Node, Snapshot, schema, tree};
 
 impl Snapshot {
     /// Returns the JSON report.
@@ -24,12 +24,19 @@ impl Snapshot {
     /// # Errors
     ///
     /// Returns an error if the text is not JSON, or not a report of the schema `gpu-time/1`, or if it has more than 16
-    /// million values or a name of more than 64 KiB.
+    /// million values, a name of more than 64 KiB, or paths of more than [`Node::MAX_LEVELS`] functions.
     #[inline] // compiled only in crates that call it: a third of this crate's build time
     pub fn from_json(json: &[u8]) -> Result<Snapshot, ReadError> {
         limits::check(json).map_err(|excess| ReadError(format!("too large: {excess}")))?;
         let mut snapshot: Snapshot =
             serde_json::from_slice(json).map_err(|error| ReadError::of(json, error))?;
+        let levels = tree::depth_first(&snapshot.tree).map(|(_, depth)| depth + 1).max();
+        if let Some(levels) = levels.filter(|levels| *levels > Node::MAX_LEVELS) {
+            let most = Node::MAX_LEVELS;
+            return Err(ReadError(format!(
+                "too large: {levels} levels of calls: at most {most} are read"
+            )));
+        }
         snapshot.check();
         for device in &mut snapshot.devices {
             device.used_by.sort_unstable();

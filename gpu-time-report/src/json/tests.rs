@@ -223,3 +223,17 @@ fn excess_is_refused_with_its_limit() {
         "too large: 16\u{202f}777\u{202f}219 values: at most 16\u{202f}777\u{202f}216 are read"
     );
 }
+
+/// The time to read it grows with the square of the levels.
+#[test]
+fn too_deep_tree_is_refused() {
+    let read = |levels: usize| {
+        let nodes = (0..levels).map(|at| tree::fixtures::node("f", at.checked_sub(1), 1.0, 1.0));
+        let snapshot = everything().with_tree(nodes.collect());
+        Snapshot::from_json(snapshot.to_json().as_bytes()).map(|read| read.tree.len())
+    };
+    let most = Node::MAX_LEVELS;
+    assert_eq!(read(most).unwrap(), most);
+    let error = read(most + 1).unwrap_err().to_string();
+    assert!(error.contains("65 levels") && error.contains("at most 64"), "{error}");
+}
