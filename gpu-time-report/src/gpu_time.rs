@@ -139,9 +139,10 @@ impl<'a> GpuTime<'a> {
             );
         }
         if self.busy.is_bound() && self.is_whole() {
-            let why = match self.is_partial {
-                true => "it is unknown how much of their work ran at once",
-                false => "the GPU may have waited for the CPU in some calls",
+            let why = if self.is_partial {
+                "it is unknown how much of their work ran at once"
+            } else {
+                "the GPU may have waited for the CPU in some calls"
             };
             return format!("Timed functions may account for all of {of}: {why}");
         }

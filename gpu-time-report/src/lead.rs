@@ -95,9 +95,10 @@ fn between_calls(figures: &Figures) -> Option<String> {
     let known = gpus.iter().filter_map(|gpu| Some((gpu, gpu.known_idle()?)));
     let (gpu, idle) = known.clone().min_by(|(_, one), (_, other)| one.total_cmp(other))?;
     // The functions are those of all processes, of which some may not have used the device.
-    let (time_ns, of) = match gpu.device.used_by.is_empty() {
-        true => (gpu.in_use_ns, gpu.of),
-        false => ((snapshot.process.wall_ns as f64).max(1.0), RUN),
+    let (time_ns, of) = if gpu.device.used_by.is_empty() {
+        (gpu.in_use_ns, gpu.of)
+    } else {
+        ((snapshot.process.wall_ns as f64).max(1.0), RUN)
     };
     let inside = in_functions_ns(snapshot)? / time_ns;
     let is_busy = gpus.iter().any(|gpu| gpu.most_idle().is_some_and(|share| share < MOST));
@@ -121,11 +122,11 @@ fn were_idle(snapshot: &Snapshot, gpus: &[&Device]) -> String {
         _ if gpus.len() < snapshot.gpus().count() => (format!("{} GPUs", gpus.len()), "were"),
         _ => ("the GPUs".to_owned(), "were"),
     };
-    match gpus.iter().any(|gpu| gpu.is_shared()) {
-        false => format!("{name} {were} idle"),
-        true if snapshot.process.merged.len() > 1 => format!("each process left {name} idle"),
-        true => format!("this process left {name} idle"),
+    if !gpus.iter().any(|gpu| gpu.is_shared()) {
+        return format!("{name} {were} idle");
     }
+    let each = if snapshot.process.merged.len() > 1 { "each" } else { "this" };
+    format!("{each} process left {name} idle")
 }
 
 /// While the GPU waits for the host in the calls of a function, faster kernels gain nothing.
@@ -290,10 +291,8 @@ fn is_most(figures: &Figures, node: &Node) -> bool {
 
 /// Returns the sentence about work that only phases found, or of helper threads.
 fn annotate(figures: &Figures, node: &Node) -> String {
-    let most = match is_most(figures, node) {
-        true => "Most GPU time",
-        false => "More GPU time than any function has",
-    };
+    let is_most = is_most(figures, node);
+    let most = if is_most { "Most GPU time" } else { "More GPU time than any function has" };
     let share = figures.shares.of_path(node).map(|share| format!(", {share},")).unwrap_or_default();
     if node.owner() == Owner::NotTimed {
         return format!(

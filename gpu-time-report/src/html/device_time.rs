@@ -184,10 +184,8 @@ pub fn parts(gpu: &GpuTime, own: &[OwnTime], printed: &Printed) -> Vec<Part> {
             parts.push(part(Owner::NotTimed, Node::NOT_TIMED, not_timed));
             parts.push(part(Owner::NotAnnotated, Node::NOT_ANNOTATED, not_annotated));
             let is_above = |idle: Figure| idle.value > most_idle + FAR * idle.error.unwrap_or(0.0);
-            let idle = gpu.idle.map(|idle| match is_above(idle) {
-                true => Figure::new(most_idle, Bound::AtMost),
-                false => idle,
-            });
+            let most_idle = Figure::new(most_idle, Bound::AtMost);
+            let idle = gpu.idle.map(|idle| if is_above(idle) { most_idle } else { idle });
             parts.extend(idle.map(|idle| part(Owner::Nobody, "idle", idle)));
         }
         None => {

@@ -33,10 +33,12 @@ pub fn function_shares(gpu: &GpuTime) -> Option<Vec<Figure>> {
     let share = |time: &OwnTime| {
         let value = of_known.value * time.known_ns() + of_bounds.value * time.bound_ns;
         let is_estimate = of_known.value * time.error_ns > EXACT;
-        match time.is_bound() {
-            true => Figure { value, ..of_bounds },
-            false if is_estimate => Figure::estimate(value, None),
-            false => Figure { value, ..of_known },
+        if time.is_bound() {
+            Figure { value, ..of_bounds }
+        } else if is_estimate {
+            Figure::estimate(value, None)
+        } else {
+            Figure { value, ..of_known }
         }
     };
     Some(times.iter().map(share).collect())

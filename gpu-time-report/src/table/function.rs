@@ -114,9 +114,10 @@ fn head_row<'a>(
 /// Returns the label of a launch.
 fn launch_label(group: &Group, series: &Series, groups: &[Group]) -> String {
     let Some(launch) = &series.launch else { return String::new() };
-    let label = match is_alone(launch, groups) {
-        true => format!("{}, line {}", printable(&launch.name), launch.line),
-        false => printable(&launch.label()),
+    let label = if is_alone(launch, groups) {
+        format!("{}, line {}", printable(&launch.name), launch.line)
+    } else {
+        printable(&launch.label())
     };
     // A key is named in the row above, except for launches that were only captured.
     let key = series.key.as_deref().filter(|_| group.head.is_none());

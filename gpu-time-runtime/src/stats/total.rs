@@ -74,10 +74,12 @@ impl Total {
     /// it is that of the estimate after it has been multiplied by the ratio of this number to its estimate. `None` if the
     /// sample is too small.
     pub fn known_error_ns(&self, is_count_known: bool) -> Option<f64> {
-        self.has_known_error().then(|| match is_count_known {
-            true => self.standard_error_of_times_ns() * self.widening(),
-            false => self.standard_error_ns() * self.widening(),
-        })
+        let of = if is_count_known {
+            Total::standard_error_of_times_ns
+        } else {
+            Total::standard_error_ns
+        };
+        self.has_known_error().then(|| of(self) * self.widening())
     }
 
     /// Returns `true` if the sample is large enough to know its error.

@@ -103,11 +103,8 @@ impl Sample {
         self.weight = launch.weight;
         self.inner = self.inner.zip(launch.inner).map(|(own, more)| own.saturating_add(more));
         self.flags.fed &= launch.flags.fed;
-        self.added_ns =
-            self.added_ns.zip(launch.added_ns).map(|(own, more)| match self.flags.fed {
-                true => own + more,
-                false => 0.0,
-            });
+        let both = self.added_ns.zip(launch.added_ns);
+        self.added_ns = both.map(|(own, more)| if self.flags.fed { own + more } else { 0.0 });
         self.flags.queued &= launch.flags.queued;
         self.flags.at_floor &= launch.flags.at_floor;
         self.flags.nested |= launch.flags.nested;

@@ -253,10 +253,10 @@ impl OpenCall {
     pub fn position(&self, nth: u64) -> Option<usize> {
         // Until a part is handed over, each frame's position is its number.
         let is_its = |frame: &Frame| frame.nth == nth;
-        match self.frames.get(nth as usize).is_some_and(is_its) {
-            true => Some(nth as usize),
-            false => self.frames.binary_search_by_key(&nth, |frame| frame.nth).ok(),
+        if self.frames.get(nth as usize).is_some_and(is_its) {
+            return Some(nth as usize);
         }
+        self.frames.binary_search_by_key(&nth, |frame| frame.nth).ok()
     }
 
     /// Returns the phase of a call that enters now. It may be a later one than that of the call around it.

@@ -167,13 +167,15 @@ impl WaitingCall {
             // A split function's own work is known, part by part, and so is that of one that outlives the call, such as
             // a guard. Its row counts it as lost.
             let is_partial = frame.goes_on || frame.lost.is_some() || frame.left_ns == 0;
-            match is_known(frame) {
-                true if frame.subject.opened_as == OpenedAs::Late => KnownWork::Nothing,
-                // Its work is known from the phases, of which this part is not representative.
-                true if call.is_cut && frame.left_ns == 0 => KnownWork::Nothing,
-                true if is_partial => KnownWork::Own(recorded),
-                true => KnownWork::Call(recorded),
-                false => KnownWork::Nothing,
+            let is_late = frame.subject.opened_as == OpenedAs::Late;
+            // Its work is known from the phases, of which this part is not representative.
+            let is_cut = call.is_cut && frame.left_ns == 0;
+            if !is_known(frame) || is_late || is_cut {
+                KnownWork::Nothing
+            } else if is_partial {
+                KnownWork::Own(recorded)
+            } else {
+                KnownWork::Call(recorded)
             }
         };
         for ((frame, figures), helped_ns) in call.frames.iter().zip(&figures).zip(helped_ns) {

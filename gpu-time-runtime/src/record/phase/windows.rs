@@ -179,11 +179,8 @@ impl Windows {
                 return true;
             }
             let may_add = window.is_drawn || is_in_order || is_last;
-            let outlook = match window.is_incomplete {
-                true => Outlook::Lost,
-                false => outlook(&window.awaited, known),
-            };
-            match outlook {
+            match if window.is_incomplete { Outlook::Lost } else { outlook(&window.awaited, known) }
+            {
                 // Nothing is known of a window without launches that is open.
                 _ if !window.is_closed && window.awaited.launches.is_empty() => {}
                 Outlook::Complete if window.is_closed && may_add => {

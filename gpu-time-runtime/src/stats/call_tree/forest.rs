@@ -173,9 +173,10 @@ impl Path {
 
     /// Returns the error of a total of this path's opened calls, before it is corrected. `None` if they are too few.
     fn error_ns(&self, total: &Total, correction: Correction) -> Option<f64> {
-        match correction.is_sampled {
-            true => total.known_error_ns(correction.is_count_known),
-            false => Some(0.0),
+        if correction.is_sampled {
+            total.known_error_ns(correction.is_count_known)
+        } else {
+            Some(0.0)
         }
     }
 
