@@ -75,7 +75,11 @@ impl Column {
                 })
             }
             Column::Cache => any(|series| series.cache != CacheState::AsFound),
-            Column::Error => snapshot.sites.iter().any(Site::is_sampled),
+            Column::Error => {
+                let is_estimate = |row: &Row| row.total.is_some_and(Figure::is_estimate);
+                snapshot.sites.iter().any(Site::is_sampled)
+                    || Row::beside_functions(shares).iter().any(is_estimate)
+            }
             Column::Own => {
                 let is_part = |at: usize, series: &Series| {
                     let times = shares.of_row(at, series).zip(series.total());
