@@ -81,12 +81,13 @@ impl Column {
                     || Row::beside_functions(shares).iter().any(is_estimate)
             }
             Column::Own => {
-                let is_part = |at: usize, series: &Series| {
-                    let times = shares.of_row(at, series).zip(series.total());
-                    times.is_some_and(|(own, total_ns)| shares.ns(own) < ALL * total_ns)
+                let is_part = |function: (usize, &Site), series: &Series| {
+                    let row = Row::of_series(function, series, shares, String::new());
+                    let times = row.own.zip(row.total);
+                    times.is_some_and(|(own, total)| own.value < ALL * total.value)
                 };
                 let mut sites = snapshot.sites.iter().enumerate();
-                sites.any(|(at, site)| site.series.iter().any(|series| is_part(at, series)))
+                sites.any(|(at, site)| site.series.iter().any(|series| is_part((at, site), series)))
             }
             Column::Share => any(Series::is_gpu_time),
             Column::GbPerS => any(|series| series.bytes.is_some()),
