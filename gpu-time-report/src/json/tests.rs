@@ -213,15 +213,13 @@ fn excess_is_refused_with_its_limit() {
     let longest = "é".repeat(32 << 10);
     let read = Snapshot::from_json(text(&longest).as_bytes()).unwrap();
     assert_eq!(read.process.name, longest);
-    assert_eq!(
-        refused(text(&(longest + "\\\""))),
-        "too large: 65\u{202f}537 bytes in a name or another text: at most 65\u{202f}536 are read"
-    );
+    let line = refused(text(&(longest + "\\\"")));
+    assert!(line.starts_with("too large: 65\u{202f}537 bytes "), "{line}");
+    assert!(line.contains(" 65\u{202f}536 "), "{line}");
     let many = format!("{{\"schema\": \"gpu-time/1\", \"new\": [{}0]}}", "0,".repeat(1 << 24));
-    assert_eq!(
-        refused(many),
-        "too large: 16\u{202f}777\u{202f}219 values: at most 16\u{202f}777\u{202f}216 are read"
-    );
+    let line = refused(many);
+    assert!(line.starts_with("too large: 16\u{202f}777\u{202f}219 values"), "{line}");
+    assert!(line.contains(" 16\u{202f}777\u{202f}216 "), "{line}");
 }
 
 /// The time to read it grows with the square of the levels.

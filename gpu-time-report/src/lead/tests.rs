@@ -39,7 +39,7 @@ fn idle_gpu_waited_for_the_host() {
 #[test]
 fn busy_gpu_is_not_launch_bound() {
     let first = first(tree(), Some(0.02));
-    assert!(first.starts_with(LARGEST) && first.ends_with("% of GPU time is its own."), "{first}");
+    assert!(first.starts_with(LARGEST) && first.contains("46.9%"), "{first}");
 }
 
 /// The same without phases: functions account for nearly all of the run.
@@ -136,8 +136,10 @@ fn path_without_host_time_falls_through() {
 fn function_with_little_of_the_run_is_named() {
     // The run takes 1.234 s.
     let nodes = |ns| vec![node("mlp", None, ns, ns), node("norm", None, 2e6, 2e6)];
-    assert_eq!(first(nodes(5.4e6), None), "Look at mlp first: 73.0% of GPU time is its own.");
-    assert_eq!(first(nodes(700e6), None), "Look at mlp first: 99.7% of GPU time is its own.");
+    for (ns, share) in [(5.4e6, " 73.0% "), (700e6, " 99.7% ")] {
+        let first = first(nodes(ns), None);
+        assert!(first.starts_with("Look at mlp ") && first.contains(share), "{first}");
+    }
 }
 
 #[test]
@@ -217,7 +219,7 @@ fn remedy_follows_from_what_the_calls_enqueue() {
         times.kernels.iter_mut().for_each(|kernel| kernel.name = "[copy HtoD]".to_owned());
     };
     assert!(remedy(copies).starts_with("Copies from pinned "));
-    assert!(remedy(|_, mean| mean.kernels = Some(1.0)).starts_with("Less work of the host "));
+    assert!(remedy(|_, mean| mean.kernels = Some(1.0)).starts_with("Less work "));
 }
 
 #[test]
@@ -288,7 +290,7 @@ fn host_time_is_that_of_all_processes() {
     snapshot.process.merged = vec![half.clone(), half];
     snapshot.devices[0].used_by = vec![0];
     let line = Analysis::of(&snapshot).lead.line().unwrap();
-    assert!(line.contains("first: on the host, their calls took 39.1% of the run, and "), "{line}");
+    assert!(line.contains(" took 39.1% "), "{line}");
 }
 
 #[test]
@@ -299,13 +301,10 @@ fn host_outside_of_functions_is_named() {
     assert_eq!(with_host_time(0.39, Source::Opened), outside);
     assert_eq!(with_host_time(0.39, Source::Events), outside);
     let inside = with_host_time(0.6, Source::Opened);
-    assert!(
-        inside.starts_with("Look at decode first: on average, a call takes 4.628 ms on "),
-        "{inside}"
-    );
+    assert!(inside.starts_with("Look at decode ") && inside.contains(" 4.628 ms "), "{inside}");
     // Events give only a mean, which one slow first call may dominate.
     let inside = with_host_time(0.6, Source::Events);
-    assert!(inside.ends_with("of GPU time is its own."), "{inside}");
+    assert!(inside.contains(" 100.0% ") && !inside.contains(" host "), "{inside}");
 }
 
 /// The host time of warm-up calls is not measured, so they count like the other calls.
@@ -333,5 +332,5 @@ fn function_with_little_host_time_is_not_named() {
         node.per_call.as_mut().unwrap().host_ns = Some(host_ns);
     }
     let first = first(nodes, Some(0.4));
-    assert!(first.starts_with("Look at gemm first: "), "{first}");
+    assert!(first.starts_with("Look at gemm "), "{first}");
 }

@@ -25,7 +25,8 @@ fn reason(median_ns: Option<f64>) -> Option<String> {
 #[test]
 fn medians_are_stated_if_they_are_known() {
     let busy = "on the host for 258.2 µs of GPU work";
-    assert_eq!(reason(Some(2e6)).unwrap(), format!("each call takes 2.000 ms {busy}"));
+    let medians = format!("each call takes 2.000 ms {busy}");
+    assert_eq!(reason(Some(2e6)).unwrap(), medians);
     let means = "on average, a call takes 5.000 ms on the host for 250.0 µs of GPU work";
     assert_eq!(reason(None).unwrap(), means);
 }

@@ -34,6 +34,13 @@ fn line(snapshot: &Snapshot) -> String {
     Analysis::of(snapshot).lead.line().unwrap()
 }
 
+/// Returns the function to look at first, and whether other work comes before it.
+fn first(snapshot: &Snapshot) -> (String, bool) {
+    let lead = Analysis::of(snapshot).lead;
+    let first = lead.first.unwrap_or_else(|| panic!("{:?}", lead.outside));
+    (first.name.to_owned(), lead.outside.is_some())
+}
+
 const ANNOTATE: &str = "is not annotated: annotate the functions that enqueue `gemm<float>` first \
      (62.0% of the busy time).";
 
@@ -47,7 +54,7 @@ fn work_that_is_not_annotated_comes_first() {
     let table = snapshot.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(table.contains(&expected), "{table}");
     #[cfg(feature = "html")]
-    assert!(snapshot.to_html().contains("enqueue <code>gemm&lt;float&gt;</code> first"));
+    assert!(snapshot.to_html().contains("<code>gemm&lt;float&gt;</code> first"));
 }
 
 /// Without phases, it is known from the recorded calls.
@@ -74,14 +81,13 @@ fn work_of_helper_threads_comes_first() {
     (mean.waited_ns, mean.span_ns) = (Some(waited_ns), mean.busy_ns + waited_ns);
     let nodes = vec![waits, few];
     let snapshot = Snapshot::new(process(None), vec![gpu()], Vec::new()).with_tree(nodes);
-    assert_eq!(line(&snapshot), "Look at app::backward first: 66.7% of GPU time is its own.");
+    assert_eq!(first(&snapshot), ("app::backward".to_owned(), false));
+    assert!(line(&snapshot).contains(" 66.7% "), "{}", line(&snapshot));
 }
 
 #[test]
 fn trifling_function_is_not_named_beside_work_that_is_not_annotated() {
     assert_eq!(line(&report(0.01, 0.0)), format!("Most GPU time, 98.5%, {ANNOTATE}"));
-    #[cfg(feature = "html")]
-    assert!(report(0.01, 0.0).to_html().contains("enqueue <code>gemm&lt;float&gt;</code> first"));
 }
 
 /// The calls took next to no time on the host, so that the GPU idled outside of them.
@@ -98,18 +104,20 @@ fn work_that_is_not_annotated_comes_before_the_host() {
         let ns = 0.05 * snapshot.process.wall_ns as f64;
         line(&snapshot.with_tree(vec![node("decode", None, ns, ns)]))
     };
-    assert!(said(0.3).starts_with("Most GPU time, ~85.7%, is not annotated: "), "{}", said(0.3));
-    assert!(said(0.03).starts_with("Look at what the host does "), "{}", said(0.03));
+    let (most, host) = (said(0.3), said(0.03));
+    assert!(most.contains(", ~85.7%, ") && !most.contains(" host "), "{most}");
+    assert!(host.contains(" host ") && !host.contains("not annotated"), "{host}");
 }
 
 #[test]
 fn longer_waits_come_before_work_that_is_not_annotated() {
     let short = line(&report(0.01, 0.1));
-    let first = format!("{ANNOTATE} Of the functions, look at app::a first: it waits for the CPU");
-    assert!(short.contains(&first), "{short}");
+    assert!(short.contains(ANNOTATE) && short.contains("waits for "), "{short}");
+    assert_eq!(first(&report(0.01, 0.1)), ("app::a".to_owned(), true));
     // Several threads waited at once.
-    let long = line(&report(0.01, 0.7));
-    assert!(long.starts_with("Look at app::a first: it waits for the CPU"), "{long}");
+    let long = report(0.01, 0.7);
+    assert_eq!(first(&long), ("app::a".to_owned(), false));
+    assert!(line(&long).contains("waits for "), "{}", line(&long));
 }
 
 #[test]
@@ -117,7 +125,7 @@ fn windows_that_miss_functions_do_not_tell_what_is_not_annotated() {
     let mut snapshot = report(0.01, 0.0);
     snapshot.devices[0].coverage.as_mut().unwrap().attributed = 0.0;
     snapshot.tree[1].self_ns *= 2.0;
-    assert!(line(&snapshot).starts_with("Look at app::a first: "), "{}", line(&snapshot));
+    assert_eq!(first(&snapshot), ("app::a".to_owned(), false));
 }
 
 /// The largest kernel is that of the busier GPU.
@@ -130,7 +138,7 @@ fn kernel_of_several_gpus_is_named_with_its_device() {
     coverage.kernels[0].name = "conv".to_owned();
     snapshot.devices.push(other);
     let line = line(&snapshot);
-    assert!(line.contains("enqueue `conv` first (50.0% of the busy time of cuda:1)."), "{line}");
+    assert!(line.contains(" `conv` first (50.0% ") && line.ends_with(" of cuda:1)."), "{line}");
 }
 
 /// Phases of the second GPU saw nothing of the function that ran on it.
@@ -148,7 +156,7 @@ fn kernel_in_windows_that_tell_nothing_is_not_named() {
     node.self_ns_by_device =
         of_each.map(|(id, share)| (id.to_owned(), share * node.self_ns)).into();
     let line = line(&snapshot);
-    assert!(line.contains("enqueue `gemm<float>` first (62.0% of the busy time)."), "{line}");
+    assert!(line.contains(" `gemm<float>` first (62.0% "), "{line}");
 }
 
 /// Returns what is said of two GPUs that idled while the host did other things. The functions on the
@@ -174,15 +182,15 @@ fn on_two_gpus(busy: f64, has_windows: bool) -> String {
 #[test]
 fn several_gpus_were_idle() {
     let said = on_two_gpus(0.2, true);
-    assert!(said.contains(", and the GPUs were idle mostly between them."), "{said}");
+    assert!(said.contains(" the GPUs were "), "{said}");
 }
 
 #[test]
 fn gpu_without_windows_is_busy_if_functions_keep_it_so() {
     let idle = on_two_gpus(0.2, false);
-    assert!(idle.contains(", and cuda:0 was idle mostly between them."), "{idle}");
+    assert!(idle.contains(" cuda:0 was "), "{idle}");
     let busy = on_two_gpus(0.85, false);
-    assert!(!busy.contains("what the host does"), "{busy}");
+    assert!(!busy.contains(" host "), "{busy}");
 }
 
 #[test]
@@ -199,17 +207,11 @@ fn shared_gpu_is_not_called_idle() {
         let node = Node { recorded: 160, ..node("decode", None, 1e6, 1e6) };
         line(&snapshot.with_tree(vec![node]))
     };
-    assert!(between(0, 0).contains(", and the GPU was idle mostly between them."));
+    assert!(between(0, 0).contains(" the GPU was "));
     let shared = between(1, 0);
-    assert!(
-        shared.contains(", and this process left the GPU idle mostly between them."),
-        "{shared}"
-    );
+    assert!(shared.contains(" this process left "), "{shared}");
     let merged = between(1, 2);
-    assert!(
-        merged.contains(", and each process left the GPU idle mostly between them."),
-        "{merged}"
-    );
+    assert!(merged.contains(" each process left "), "{merged}");
 }
 
 /// Of a few phases, one may have found what no other would.
@@ -221,10 +223,10 @@ fn nothing_is_concluded_from_fewer_than_five_windows() {
     };
     let mut snapshot = report(0.05, 0.0);
     with_error(&mut snapshot, None);
-    assert!(line(&snapshot).starts_with("Look at app::a first: "), "{}", line(&snapshot));
+    assert_eq!(first(&snapshot), ("app::a".to_owned(), false));
     let mut snapshot = super::host_times(0.39, crate::Source::Opened);
     with_error(&mut snapshot, None);
-    assert!(line(&snapshot).starts_with("Look at decode first: "), "{}", line(&snapshot));
+    assert_eq!(first(&snapshot), ("decode".to_owned(), false));
     let mut snapshot = super::host_times(0.6, crate::Source::Opened);
     with_error(&mut snapshot, None);
     assert!(!line(&snapshot).contains("on the host"), "{}", line(&snapshot));
