@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(losses.sentence(Measure::Sum), None);
         losses.add(Lost::Failed);
         let one = losses.sentence(Measure::Launch).unwrap();
-        assert_eq!(one, format!("1 launch was lost because {}", Lost::Failed.cause()));
+        assert!(one.starts_with("1 launch ") && one.ends_with(Lost::Failed.cause()), "{one}");
         (0..10).for_each(|_| losses.add(Lost::Capture));
         let expected = "11 calls were lost: 10 because the stream was being captured, 1 because the launch returned an \
                         error or panicked";

@@ -112,7 +112,7 @@ fn device_time_begins_with_its_first_use() {
     let snapshot = Snapshot::new(process, vec![gpu], vec![]).with_tree(decode);
     assert_eq!(legends(&snapshot), [["decode 70.0%", "idle 30.0 ±0.5%"]]);
     let text = text(&snapshot);
-    assert!(text.contains("share of the time "), "{text}");
+    assert!(text.contains(" of the time "), "{text}");
 }
 
 /// For example calls in warm-up.
