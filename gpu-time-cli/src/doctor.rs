@@ -169,9 +169,9 @@ mod tests {
 
     #[test]
     fn overloaded_host_has_a_state() {
-        let overload = CpuOverload { state: "9 threads on 2 cores".to_owned(), advice: "wait" };
+        let overload = CpuOverload { state: "9 on 2".to_owned(), advice: "wait" };
         let finding = host(Some(&overload));
-        assert_eq!((&*finding.state, &*finding.advice[0]), ("host: 9 threads on 2 cores", "wait"));
+        assert_eq!((&*finding.state, &*finding.advice[0]), ("host: 9 on 2", "wait"));
     }
 
     #[test]

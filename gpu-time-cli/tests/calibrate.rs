@@ -72,7 +72,7 @@ fn one_line_names_what_is_missing() {
     let mut none = command("no-gpu", None, &cache.path(""));
     SimDriver::install(folder("no-gpu")).unwrap().devices(0).apply(&mut none);
     let line = run(&mut none).refusal();
-    assert!(line.starts_with("cannot calibrate: CUDA found no GPU"), "{line}");
+    assert!(line.contains("found no GPU"), "{line}");
     assert!(!cache.path("gpu-time").exists());
 }
 

@@ -32,7 +32,8 @@ fn functions_with_equal_names_show_location() {
     });
     for table in [one, both] {
         for line in [7, 9] {
-            assert!(table.contains(&format!("\napp::f (src/main.rs:{line})  ")), "{table}");
+            let row = format!("\napp::f (src/main.rs:{line})  ");
+            assert!(table.contains(&row), "{table}");
         }
     }
 }
@@ -91,9 +92,9 @@ fn dash_reads_stdin() {
         assert_eq!(on_stdin(&[command, &["-"]].concat()).success(), named, "{command:?}");
     }
     let twice = on_stdin(&["merge", "-", "-"]).refusal();
-    assert_eq!(twice, "stdin can be read only once: name `-` once");
+    assert!(twice.ends_with("name `-` once"), "{twice}");
     let line = run(Command::new(TOOL).args(["show", "-"]).stdin(Stdio::null())).refusal();
-    assert!(line.starts_with("stdin: the JSON ends early: "), "{line}");
+    assert!(line.starts_with("stdin: the JSON "), "{line}");
 }
 
 /// Several files become one CSV table, or JSON Lines.
@@ -158,7 +159,7 @@ fn every_command_has_a_manual_page() {
     }
     assert!(tool(&["man", "compare"]).success().contains("\\-\\-threshold\\fR"));
     let line = tool(&["man", "help"]).refusal();
-    assert_eq!(line, "unknown command `help`: see `gpu-time --help`");
+    assert!(line.starts_with("unknown command `help`"), "{line}");
 }
 
 /// Returns the table with all notes.
@@ -233,7 +234,7 @@ fn folded_stacks_of_a_saved_report_are_shown() {
     let folded = tool(&["show".into(), with_tree(&folder), "--format=folded".into()]).success();
     assert_eq!(folded, "pass 2000\npass;norm 1000\n");
     let line = tool(&["show".into(), stored(), "--format=folded".into()]).refusal();
-    assert!(line.ends_with("` has no call tree"), "{line}");
+    assert!(line.ends_with(" no call tree"), "{line}");
 }
 
 #[test]
@@ -259,8 +260,5 @@ fn kernels_of_single_and_merged_reports_are_shown() {
     let csv = tool(&["show".into(), merged.clone(), "--format=csv".into()]).success();
     assert_eq!(csv.lines().count(), 2, "{csv}");
     let table = show_all(&merged);
-    assert!(
-        table.contains("\n  merged: medians of recorded calls and kernels that several"),
-        "{table}"
-    );
+    assert!(table.contains("\n  merged: medians of "), "{table}");
 }

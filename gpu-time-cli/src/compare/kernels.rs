@@ -82,7 +82,7 @@ mod tests {
         let notes =
             |count: usize| bounded(vec!["f runs other kernels".to_owned(); count], NOTES, OTHERS);
         assert_eq!([10, 11, 12, 300].map(|count| notes(count).len()), [10, 11, 11, 11]);
-        assert_eq!(notes(300)[10], "290 more series run other kernels");
+        assert!(notes(300)[10].starts_with("290 more "));
     }
 
     #[test]
