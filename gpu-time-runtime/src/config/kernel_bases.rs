@@ -205,7 +205,7 @@ mod tests {
         assert!(refusal(b"\xff\xfe").contains("UTF-8"));
         for ns in ["-545.0", "0.0", "1e9"] {
             let why = refusal(good.replace("545.0", ns).as_bytes());
-            assert!(why.starts_with("invalid time of an empty kernel, "), "{why}");
+            assert!(why.starts_with("invalid time "), "{why}");
         }
         assert!(refusal(&vec![b' '; 2 * MAX_BYTES as usize]).starts_with("invalid: EOF"));
     }

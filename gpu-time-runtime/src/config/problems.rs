@@ -116,7 +116,7 @@ mod tests {
         ];
         let (_, problems) = Options::from_vars(vars.chain(list));
         assert!(problems.len() <= 21, "{}", problems.len());
-        assert_eq!(problems.last().unwrap(), "881 more problems of the configuration");
+        assert!(problems.last().unwrap().starts_with("881 more problems "));
         let bytes: usize = problems.iter().map(String::len).sum();
         assert!(bytes < 20_000, "{bytes}");
     }

@@ -161,7 +161,7 @@ fn ranges_are_off_or_need_their_feature() {
     if cfg!(feature = "nvtx") {
         assert_eq!(good("GPU_TIME_NVTX", "on").nvtx, Some(true));
     } else {
-        assert!(bad("GPU_TIME_NVTX", "on").ends_with("lacks gpu-time's feature `nvtx`"));
+        assert!(bad("GPU_TIME_NVTX", "on").ends_with(" feature `nvtx`"));
     }
 }
 
@@ -268,10 +268,8 @@ fn environment_wins_over_program() {
 
 #[test]
 fn invalid_value_is_named_with_the_valid_ones() {
-    assert_eq!(
-        bad("GPU_TIME", "maybe"),
-        "invalid value `maybe` for `GPU_TIME`: expected `on` or `off`"
-    );
+    let on_or_off = "invalid value `maybe` for `GPU_TIME`: expected `on` or `off`";
+    assert_eq!(bad("GPU_TIME", "maybe"), on_or_off);
     for wrong in ["-1", "5000000000"] {
         assert_eq!(
             bad("GPU_TIME_WARMUP", wrong),
@@ -281,10 +279,9 @@ fn invalid_value_is_named_with_the_valid_ones() {
             )
         );
     }
-    assert_eq!(
-        bad("GPU_TIME_COLD", "\u{1b}[31m"),
-        "invalid value `\\u{1b}[31m` for `GPU_TIME_COLD`: expected `off`, `clean` or `dirty`"
-    );
+    let cold = bad("GPU_TIME_COLD", "\u{1b}[31m");
+    assert!(cold.starts_with("invalid value `\\u{1b}[31m` "), "{cold}");
+    assert!(cold.ends_with("`clean` or `dirty`"), "{cold}");
     assert_eq!(
         bad("GPU_TIME_FILTER", "!"),
         "invalid value `!` for `GPU_TIME_FILTER`: expected a name with `*` for any text, such as \
@@ -314,9 +311,12 @@ fn invalid_value_is_named_with_the_valid_ones() {
     };
     assert!(report("jsn:x").starts_with("expected `table`, "));
     #[cfg(not(feature = "html"))]
-    assert!(report("html:x").contains("`html:PATH` (with gpu-time's feature `html`)"));
-    assert_eq!(report("json"), "expected `json:PATH`, or `json:-` for stdout");
-    assert_eq!(report("csv:"), "expected `csv:PATH`, or `csv:-` for stdout");
+    assert!(report("html:x").contains("feature `html`"));
+    for (entry, format) in [("json", "json"), ("csv:", "csv")] {
+        let expected = report(entry);
+        let has = |target: &str| expected.contains(&format!("`{format}:{target}`"));
+        assert!(has("PATH") && has("-"), "{expected}");
+    }
 }
 
 #[test]
@@ -325,7 +325,9 @@ fn value_outside_utf8_is_invalid() {
     let value = OsString::from_vec(vec![b'o', 0xff]);
     let (options, problems) = Options::from_vars([("GPU_TIME".into(), value)]);
     assert_eq!(Config::new(options), default());
-    assert_eq!(problems, ["invalid value `o\u{fffd}` for `GPU_TIME`: expected UTF-8"]);
+    assert!(
+        matches!(&problems[..], [only] if only.contains("`o\u{fffd}`") && only.ends_with(" UTF-8"))
+    );
 }
 
 #[test]
@@ -369,7 +371,7 @@ fn double_comma_is_comma_in_path() {
         assert_eq!(good("GPU_TIME_REPORT", text).targets, files, "{text}");
     }
     let problem = bad("GPU_TIME_REPORT", "ma.json");
-    assert!(problem.ends_with("or `none`, with `,,` for a comma in a path"), "{problem}");
+    assert!(problem.contains("`,,` for "), "{problem}");
 }
 
 #[test]
@@ -379,7 +381,7 @@ fn duplicate_sink_is_rejected() {
     {
         let (config, problems) = config(&[("GPU_TIME_REPORT", twice)]);
         assert_eq!(problems.len(), 1, "{twice}: {problems:?}");
-        assert!(problems[0].contains("an earlier entry goes to the same place"));
+        assert!(problems[0].contains("an earlier entry "));
         assert!(config.targets.contains(&Target::TABLE));
     }
     let (config, problems) = config(&[("GPU_TIME_REPORT", "none,json:a")]);

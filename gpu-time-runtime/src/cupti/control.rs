@@ -387,7 +387,7 @@ mod tests {
         let mut control = control();
         fake::refuse(Call::Enable(CONCURRENT_KERNEL), 39);
         let why = control.switch_on(&session).unwrap_err();
-        assert_eq!(why, "another tool holds CUPTI: run without it to record kernels");
+        assert!(why.starts_with("another tool "), "{why}");
         assert_eq!((control.guards, control.why), (0, Some(why)));
     }
 }
