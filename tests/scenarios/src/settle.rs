@@ -423,10 +423,7 @@ fn any_clock(arguments: &[String]) {
     note("run", &settled);
     // The report of a run that calls no annotated function contains none of the program's sites.
     let nothing = until_stable(settle(), || ()).to_string();
-    assert!(
-        nothing.contains("\nno call of a function with `#[gpu_timed]` was timed: check that"),
-        "{nothing}"
-    );
+    assert!(nothing.contains("\nno call of ") && nothing.contains(" was timed: "), "{nothing}");
     tally::print();
 }
 

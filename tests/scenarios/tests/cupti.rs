@@ -61,7 +61,7 @@ mod simulated {
         let run = on_old_driver().on_cupti(SimCupti::new(Version::V12_4));
         let run = run.on_cupti(named).env("GPU_TIME_CUPTI", path.to_str().unwrap()).run();
         let why = run.report().process.kernels.as_deref().unwrap_or_default();
-        assert!(why.starts_with("CUPTI of CUDA 13.0 cannot record kernels"), "{why}");
+        assert!(why.starts_with("CUPTI of CUDA 13.0 "), "{why}");
     }
 
     #[test]

@@ -236,7 +236,7 @@ fn descriptor_of_closed_stderr_stays_free() {
 fn table_without_free_descriptors() {
     let exhausted = scenario("process/no_descriptors", &[]).prints_only();
     let run = exhausted.complains("gpu-time: cannot write the report to `").run();
-    assert!(run.stderr.contains("Too many open files"), "{}", run.stderr);
+    assert!(run.stderr.contains("open files"), "{}", run.stderr);
     assert!(run.fact("files") > 10);
 }
 

@@ -112,7 +112,7 @@ fn function_that_is_longer_than_phases_has_its_time() {
     let truth = busy - attributed;
     assert!((share - truth).abs() <= 3.0 * error + 0.02, "{share} ±{error}, exactly {truth}");
     assert_eq!((node.recorded, node.calls), (0, 1.0), "{node:?}");
-    assert!(run.stderr.contains("Look at scenario::windows::whole first"), "{}", run.stderr);
+    assert!(run.stderr.contains(" scenario::windows::whole first"), "{}", run.stderr);
     assert!(tree.iter().all(|node| node.source != "windows"), "{tree:?}");
 }
 
@@ -320,7 +320,7 @@ mod simulated {
         let run = run.complains("gpu-time: invalid value `/none`");
         let run = run.warns("invalid value `/none` for `GPU_TIME_CUPTI`").run();
         let why = run.report().process.kernels.as_deref().unwrap_or_default();
-        assert!(why.starts_with("no libcupti was found"), "{why}");
+        assert!(why.starts_with("no libcupti "), "{why}");
     }
 
     #[test]
