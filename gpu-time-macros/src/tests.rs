@@ -459,7 +459,7 @@ fn inherited_keys_apply_where_they_can() {
     }
     // A function's own attribute that cannot apply is an error.
     let own = effective("warmup = 2", "cold", "fn f(&self) -> impl Iterator<Item = u8> { g() }");
-    assert!(own.contains("returns before its work is done"), "{own}");
+    assert!(own.contains("returns before "), "{own}");
     let own = effective("sleep", "cold", "fn f(x: &Tensor) {}");
     assert!(own.contains("which `sleep` needs"), "{own}");
 }

@@ -80,7 +80,7 @@ fn removed_function_is_not_found() {
     });
     let dir = tempfile::tempdir().unwrap();
     let error = SimDriver::install_without(dir.path(), &["cuNothing"]).unwrap_err();
-    assert_eq!(error.to_string(), "the library does not export `cuNothing`");
+    assert!(error.to_string().ends_with(" export `cuNothing`"));
 }
 
 #[test]

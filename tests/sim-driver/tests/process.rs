@@ -43,7 +43,8 @@ fn driver_ends_at_its_exit_handler() {
     });
     assert_eq!(outcome.status.code(), Some(7), "{}", outcome.stderr);
     // The handler registered last runs first.
-    assert!(outcome.stderr.contains("late handler: 0\nearly handler: 4"), "{}", outcome.stderr);
+    let handlers = "late handler: 0\nearly handler: 4";
+    assert!(outcome.stderr.contains(handlers), "{}", outcome.stderr);
     assert_eq!(outcome.trace.notes("exited_call").count(), 1);
 }
 
