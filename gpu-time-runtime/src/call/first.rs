@@ -148,7 +148,7 @@ pub(super) fn device(handle: usize) -> Option<DeviceId> {
 pub(super) fn prepare(site: &'static CallSite, context: &'static Context) {
     let settings = site.settings();
     let is_needed = settings.cold.is_some_and(|cold| !context.flushes.is_ready_for(cold))
-        || (settings.hold.is_some() && !context.holds.is_ready());
+        || (settings.hold.is_some() && !context.is_ready_to_hold());
     if is_needed && !locked(&threads::current().recorder).has_open() {
         if let Some(cold) = settings.cold {
             _ = context.prepare_flush(cold);

@@ -358,7 +358,7 @@ impl StreamCall {
             None => None,
         };
         let hold =
-            hold.filter(|_| !is_inside && context.can_hold(is_free(context.holds.is_ready())));
+            hold.filter(|_| !is_inside && context.can_hold(is_free(context.is_ready_to_hold())));
         (Preparation { cold, hold }, cache)
     }
 }

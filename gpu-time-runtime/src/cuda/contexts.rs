@@ -39,7 +39,7 @@ pub(crate) fn contexts() -> Vec<&'static Context> {
 
 /// Releases every held stream. With `forever`, later holds are released as well.
 pub(crate) fn release_holds(forever: bool) {
-    contexts().into_iter().for_each(|context| context.holds.release_all(forever));
+    contexts().into_iter().for_each(|context| context.release_holds(forever));
 }
 
 /// Returns the device of all contexts; `Unknown` if there is none, or if they are on several devices.

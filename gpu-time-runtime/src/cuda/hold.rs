@@ -34,7 +34,7 @@ const EXPIRED_WORDS: usize = 8;
 /// its page passes from one context to the next. A release therefore never frees a later hold, and
 /// a hold that starts late is freed by any later release.
 #[derive(Default)]
-pub(crate) struct Holds(OnceLock<Result<Slots, Fault>>);
+pub(super) struct Holds(OnceLock<Result<Slots, Fault>>);
 
 /// The words of all slots.
 #[repr(align(4096))]
@@ -60,11 +60,7 @@ impl Holds {
     }
 
     /// Maps the page of words, loads the kernel and runs it once. The context must be current.
-    pub(in crate::cuda) fn prepare(
-        &self,
-        module: &Module,
-        own_stream: Stream,
-    ) -> Result<(), Fault> {
+    pub fn prepare(&self, module: &Module, own_stream: Stream) -> Result<(), Fault> {
         let slots = self.0.get_or_init(|| Slots::new(module, own_stream));
         slots.as_ref().map_or_else(|fault| Err(*fault), |_| Ok(()))
     }

@@ -49,7 +49,7 @@ pub(crate) struct Context {
     module: Module,
     pub flushes: Flushes,
     persisting: PersistingLines,
-    pub holds: Holds,
+    holds: Holds,
     pub(super) floor: FloorProbe,
     clock: DeviceClock,
     /// The event from which graph times are counted, set when a graph is first timed.
@@ -189,7 +189,17 @@ impl Context {
                 self.inside(|| self.holds.prepare(&self.module, self.own_stream?))
             });
         }
-        !self.symbols.launches_block && self.holds.is_ready()
+        !self.symbols.launches_block && self.is_ready_to_hold()
+    }
+
+    /// Returns `true` if holds have been prepared.
+    pub fn is_ready_to_hold(&self) -> bool {
+        self.holds.is_ready()
+    }
+
+    /// Releases every held stream. With `forever`, later holds are released as well.
+    pub fn release_holds(&self, forever: bool) {
+        self.holds.release_all(forever);
     }
 
     /// Returns the L2 state that a flush enqueued now on this stream will leave.
