@@ -7,7 +7,7 @@ use crate::groups::Group;
 use crate::marks::Printed;
 use crate::row::Row;
 use crate::units::printable;
-use crate::{Process, Series, Snapshot, groups};
+use crate::{Launch, Process, Series, Site, Snapshot, groups};
 
 /// The columns before and behind the figures of a row.
 const BEFORE: [&str; 8] = ["function", "file", "line", "launch", "key", "device", "clock", "cache"];
@@ -30,7 +30,8 @@ const FIGURES: [(Column, &str); 11] = [
 
 impl Snapshot {
     /// Returns the CSV report: a header, then one line for each function, with each key, device, clock and cache state by
-    /// itself, and for each launch. The JSON report has more figures, and the kernels.
+    /// itself, and for each launch. Lines without a file are those of GPU time beside functions. The JSON report has more
+    /// figures, and the kernels.
     ///
     /// Times are in nanoseconds, and shares and errors are fractions. Control characters in names are escaped as in the
     /// table; everything else is unchanged. Spreadsheets interpret a name that begins with `=`, `+`, `-` or `@`, such as the
@@ -50,41 +51,49 @@ impl Analysis<'_> {
         write_line(&mut text, header);
         let printed = Printed::default();
         let sheet = Sheet::of(self, &printed, 0);
-        for group in &groups::of(self) {
-            for series in group.head.iter().chain(&group.launches) {
-                let name = &report.sites[group.at].name;
-                write_row(&mut text, name, group, series, &sheet);
+        for Group { at, site, head, launches, has_calls } in groups::of(self) {
+            let name = Some((&*report.sites[at].name, site));
+            let row = |series| Row::of_series((at, site), series, &self.shares, String::new());
+            let function = head.map_or_else(|| Row::of(site, &[], String::new()), row);
+            let calls = has_calls.then_some(site.calls);
+            if head.is_some() || calls.is_some() {
+                write_row(&mut text, name, &Row { calls, ..function }, &sheet);
             }
+            launches
+                .into_iter()
+                .for_each(|launch| write_row(&mut text, name, &row(launch), &sheet));
+        }
+        for row in Row::beside_functions(&self.shares) {
+            write_row(&mut text, None, &row, &sheet);
         }
         text
     }
 }
 
-fn write_row(text: &mut String, name: &str, group: &Group, series: &Series, sheet: &Sheet) {
-    let Analysis { snapshot, shares, .. } = sheet.analysis;
-    let (site, is_head) = (group.site, series.launch.is_none());
-    let Process { label, program_version, host, .. } = &snapshot.process;
-    let row = Row::of_series((group.at, site), series, shares, String::new());
-    let calls = (is_head && group.has_calls).then_some(site.calls);
-    let row = Row { calls, ..row };
-    let known = |text: &Option<String>| text.as_deref().map(printable).unwrap_or_default();
+/// Appends the line of a row: of this function, or of time beside functions.
+fn write_row(text: &mut String, function: Option<(&str, &Site)>, row: &Row, sheet: &Sheet) {
+    let Process { label, program_version, host, .. } = &sheet.analysis.snapshot.process;
+    let known = |text: Option<&str>| text.map(printable).unwrap_or_default();
+    let of_site = |of: fn(&Site) -> String| function.map(|(_, site)| of(site)).unwrap_or_default();
+    let of_series = |of: fn(&Series) -> String| row.series.map(of).unwrap_or_default();
     let before = [
-        printable(name),
-        printable(&site.file),
-        site.line.to_string(),
-        series.launch.as_ref().map(|launch| printable(&launch.label())).unwrap_or_default(),
-        known(&series.key),
-        printable(&series.device),
-        series.clock.name().to_owned(),
-        series.cache.name().to_owned(),
+        printable(function.map_or(&row.label, |(name, _)| name)),
+        of_site(|site| printable(&site.file)),
+        of_site(|site| site.line.to_string()),
+        known(row.series.and_then(|series| series.launch.as_ref()).map(Launch::label).as_deref()),
+        known(row.series.and_then(|series| series.key.as_deref())),
+        of_series(|series| printable(&series.device)),
+        of_series(|series| series.clock.name().to_owned()),
+        of_series(|series| series.cache.name().to_owned()),
     ];
     let figures = FIGURES.iter().map(|(column, _)| {
-        let value = column.cell(&row, sheet).and_then(|cell| cell.value);
+        let value = column.cell(row, sheet).and_then(|cell| cell.value);
         // Whole numbers have no decimals.
         value.map(|value| value.to_string()).unwrap_or_default()
     });
-    let is_bound = series.is_bound().to_string();
-    let behind = [is_bound, known(label), known(program_version), known(host)];
+    let is_bound = of_series(|series| series.is_bound().to_string());
+    let process = [label, program_version, host].map(|text| known(text.as_deref()));
+    let behind = std::iter::once(is_bound).chain(process);
     write_line(text, before.into_iter().chain(figures).chain(behind));
 }
 

@@ -1,6 +1,8 @@
 //! Tests for CSV output from the fixture snapshots.
 
-use crate::fixtures::{everything, kernels, off};
+use crate::fixtures::{coverage, everything, gpu, kernels, off, process};
+use crate::tree::fixtures::node;
+use crate::{Device, Snapshot};
 
 #[test]
 fn csv_of_everything() {
@@ -8,9 +10,29 @@ fn csv_of_everything() {
 }
 
 #[test]
-fn csv_without_series_has_the_header() {
-    let (all, none) = (everything().to_csv(), off().to_csv());
-    assert_eq!(none.lines().collect::<Vec<_>>(), [all.lines().next().unwrap()]);
+fn function_without_samples_has_its_calls() {
+    let csv = off().to_csv();
+    let lines: Vec<&str> = csv.lines().skip(1).collect();
+    let [line] = lines[..] else { panic!("{csv}") };
+    assert!(line.starts_with("app::saxpy,src/main.rs,70,,,,,,145,,"), "{csv}");
+}
+
+/// Work that is not annotated has no location.
+#[test]
+fn time_beside_functions_has_lines() {
+    let gpu = Device { coverage: Some(coverage()), ..gpu() };
+    let decode = vec![node("decode", None, 1e8, 1e8)];
+    let csv = Snapshot::new(process(None), vec![gpu], vec![]).with_tree(decode).to_csv();
+    let of = |name: &str| {
+        let line = csv.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split(',').map(str::to_owned).collect::<Vec<_>>()
+    };
+    let header = of("function,");
+    let line = of("<not annotated>,");
+    let cell = |name: &str| &*line[header.iter().position(|column| column == name).unwrap()];
+    assert_eq!(["file", "device", "calls", "upper_bound"].map(cell), [""; 4]);
+    assert!(cell("total_ns").parse::<f64>().unwrap() > 0.0, "{csv}");
+    assert_eq!(cell("self_ns"), cell("total_ns"));
 }
 
 #[test]
@@ -18,7 +40,7 @@ fn csv_escapes_control_characters() {
     let csv = everything().to_csv();
     let mut reader = ::csv::Reader::from_reader(csv.as_bytes());
     let names: Vec<String> = reader.records().map(|record| record.unwrap()[0].to_owned()).collect();
-    assert_eq!(names.len(), 10);
+    assert_eq!(names.len(), 12);
     assert!(names.iter().any(|name| name == "a,\"b\"\\n\\u{1b}<i>"), "{names:?}");
 }
 

@@ -17,16 +17,16 @@ const FIGURES: [(&str, &str); 7] = [
     ("share", "share"),
 ];
 
-/// Returns the rows of all lines.
+/// Returns the rows of all lines of functions, and those of the time beside functions with their names.
 ///
 /// # Panics
 ///
-/// Panics if a line belongs to no series of the report.
-pub fn rows(snapshot: &Snapshot, report: &Report) -> Rows {
+/// Panics if a line belongs to no series or function of the report.
+pub fn rows(snapshot: &Snapshot, report: &Report) -> (Rows, Vec<(String, Row)>) {
     let csv = snapshot.to_csv();
     let mut reader = Reader::from_reader(csv.as_bytes());
     let header = reader.headers().expect("a header").clone();
-    let mut rows = Rows::new();
+    let (mut rows, mut others) = (Rows::new(), Vec::new());
     for line in reader.records() {
         let line = line.expect("a line");
         let cell = |name: &str| &line[header.iter().position(|column| column == name).expect(name)];
@@ -35,9 +35,6 @@ pub fn rows(snapshot: &Snapshot, report: &Report) -> Rows {
             names == ["function", "file"].map(cell)
                 && site["line"].as_u64() == cell("line").parse().ok()
         };
-        let at = report.sites().iter().position(is_it).expect("a function");
-        let series =
-            report.line(at, ["launch", "key", "device", "clock", "cache"].map(cell), &rows);
         let mut row = Row::default();
         for (column, name) in FIGURES {
             row.set(column, || cell(name).parse().ok().map(Figure::exact));
@@ -46,7 +43,14 @@ pub fn rows(snapshot: &Snapshot, report: &Report) -> Rows {
             let is_bound = cell("upper_bound") == "true";
             median.marks = Some(if is_bound { "≤" } else { "" }.to_owned());
         }
-        rows.insert((at, Some(series)), row);
+        if cell("file").is_empty() {
+            others.push((cell("function").to_owned(), row));
+            continue;
+        }
+        let at = report.sites().iter().position(is_it).expect("a function");
+        let of = ["launch", "key", "device", "clock", "cache"].map(cell);
+        let series = (!cell("device").is_empty()).then(|| report.line(at, of, &rows));
+        rows.insert((at, series), row);
     }
-    rows
+    (rows, others)
 }

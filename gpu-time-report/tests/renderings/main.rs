@@ -43,6 +43,8 @@ struct Said {
     brief: Table,
     page: Page,
     csv: Rows,
+    /// The lines of CSV of the time beside functions.
+    csv_others: Vec<(String, Row)>,
     json: Rows,
     tree: Vec<Path>,
 }
@@ -50,11 +52,13 @@ struct Said {
 fn said(json: &str) -> Said {
     let snapshot = Snapshot::from_json(json.as_bytes()).expect("a report");
     let report = Report::of(&snapshot);
+    let (csv, csv_others) = csv::rows(&snapshot, &report);
     Said {
         table: table::functions(&snapshot, &report, Detail::All),
         brief: table::functions(&snapshot, &report, Detail::Brief),
         page: page::read(&snapshot),
-        csv: csv::rows(&snapshot, &report),
+        csv,
+        csv_others,
         json: report.rows(),
         tree: table::tree(&snapshot),
         report,
@@ -214,7 +218,7 @@ impl Said {
         }
     }
 
-    /// Compares the calls of functions. CSV has only functions with series.
+    /// Compares the calls of functions.
     fn compare_calls(&self, found: &mut String) {
         let calls = |rows: &Rows| {
             let mut of_sites = BTreeMap::<usize, Vec<Figure>>::new();
@@ -234,11 +238,9 @@ impl Said {
             if calls[0].value == 0.0 && !has_rows {
                 continue;
             }
-            let has_head = self.report.series(at).iter().any(|series| series["launch"].is_null());
             for (name, of) in [("table", &of_table), ("page", &of_page), ("CSV", &of_csv)] {
                 let is_said = match of.get(&at).map(Vec::as_slice) {
                     Some([only]) => only.agrees(&calls[0]),
-                    None | Some([]) => name == "CSV" && !has_head,
                     _ => false,
                 };
                 if !is_said {
@@ -292,7 +294,7 @@ impl Said {
         let of_json = self.report.others();
         let has_rows = !self.table.rows.is_empty();
         let has_shares = self.table.columns.iter().any(|column| column == "share");
-        let all = [&self.table.others, &self.page.others, &of_json];
+        let all = [&self.table.others, &self.page.others, &self.csv_others, &of_json];
         if all.iter().any(|others| others.len() != of_json.len()) && has_rows {
             _ = writeln!(found, "beside functions: {all:?}");
             return;
@@ -304,16 +306,18 @@ impl Said {
             }
             let figures = rows.map(|(_, row)| row.figures());
             for (at, (of, _)) in figures[0].iter().enumerate() {
-                let [in_table, on_page, of_json] = figures.each_ref().map(|of| of[at].1.as_ref());
-                let of_json = of_json.filter(|_| match *of {
-                    "self" => in_table.is_some(),
-                    "share" => has_shares,
-                    _ => true,
+                let [in_table, on_page, in_csv, of_json] =
+                    figures.each_ref().map(|of| of[at].1.as_ref());
+                let [in_csv, of_json] = [in_csv, of_json].map(|figure| {
+                    figure.filter(|_| match *of {
+                        "self" => in_table.is_some(),
+                        "share" => has_shares,
+                        _ => true,
+                    })
                 });
-                match *of {
-                    "error" => compare(&format!("{name} {of}"), &[in_table, on_page], found),
-                    _ => compare(&format!("{name} {of}"), &[in_table, on_page, of_json], found),
-                }
+                let all = [in_table, on_page, in_csv, of_json];
+                let all = if *of == "error" { &all[..2] } else { &all };
+                compare(&format!("{name} {of}"), all, found);
             }
         }
     }
