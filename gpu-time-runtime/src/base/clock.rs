@@ -4,7 +4,7 @@
 
 use std::sync::OnceLock;
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Reads the clock behind `Instant`, `CLOCK_MONOTONIC`, in nanoseconds.
 ///
@@ -18,18 +18,10 @@ pub(crate) fn now_ns() -> u64 {
 }
 
 /// Returns the time when the program, or the plugin with this code, was loaded: that of the first call of this
-/// function, on the clock of files.
+/// function.
 pub(crate) fn loaded() -> SystemTime {
     static LOADED: OnceLock<SystemTime> = OnceLock::new();
-    *LOADED.get_or_init(now_of_files)
-}
-
-/// Returns the time that a file gets which is written now. Its clock ticks every few milliseconds.
-fn now_of_files() -> SystemTime {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes one `timespec`.
-    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME_COARSE, &raw mut now) };
-    UNIX_EPOCH + Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+    *LOADED.get_or_init(SystemTime::now)
 }
 
 /// The moment when the runtime was first used, on both clocks.
@@ -67,21 +59,4 @@ pub(crate) fn wait_until(
         thread::sleep(interval);
     }
     true
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    #[test]
-    fn file_is_not_older_than_the_moment_before() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        for _ in 0..100 {
-            let before = now_of_files();
-            fs::write(&file, "now").unwrap();
-            assert!(fs::metadata(&file).unwrap().modified().unwrap() >= before);
-        }
-    }
 }

@@ -4,6 +4,7 @@ use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::base::outlet::{self, PATIENCE};
 use crate::base::{clock, file_calls, standard::Standard};
@@ -69,9 +70,18 @@ fn overwrite(path: &Path, old: &File, bytes: &[u8]) -> io::Result<()> {
         Some(Ok((temporary, path))) => temporary.replace(&path, bytes),
         _ => {
             old.set_len(0)?;
-            outlet::write_all(old, bytes, PATIENCE)
+            write_now(old, bytes)
         }
     }
+}
+
+/// Writes a report, and its time. The clock of files ticks every few milliseconds, but the time shows which of two
+/// processes began before the other one's report was complete.
+fn write_now(file: &File, bytes: &[u8]) -> io::Result<()> {
+    outlet::write_all(file, bytes, PATIENCE)?;
+    // If that fails, the file has the time of that clock.
+    _ = file.set_modified(SystemTime::now());
+    Ok(())
 }
 
 /// Opens an existing file, device or pipe, if there is one at this path. The kernel follows
@@ -133,7 +143,7 @@ impl Temporary {
 
     /// Replaces the file at `path`, if there is one.
     fn replace(mut self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        outlet::write_all(&self.file, bytes, PATIENCE)?;
+        write_now(&self.file, bytes)?;
         self.rename(path)
     }
 
@@ -147,7 +157,7 @@ impl Temporary {
 
     /// Becomes the file at `path`, unless there is one.
     fn become_new(mut self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        outlet::write_all(&self.file, bytes, PATIENCE)?;
+        write_now(&self.file, bytes)?;
         let linked = if self.is_named {
             fs::hard_link(&self.path, path)
         } else {
@@ -187,7 +197,7 @@ impl Drop for Temporary {
 mod tests {
     use std::os::unix::fs::{chown, symlink};
     use std::thread;
-    use std::time::{Duration, SystemTime};
+    use std::time::Duration;
 
     use super::*;
 
@@ -211,6 +221,18 @@ mod tests {
             }
             assert_eq!(names(folder.path()), [name]);
             fs::remove_file(path).unwrap();
+        }
+    }
+
+    #[test]
+    fn file_has_the_time_at_which_it_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.json");
+        for _ in 0..100 {
+            let before = SystemTime::now();
+            write_file(&path, b"now").unwrap();
+            let written = fs::metadata(&path).unwrap().modified().unwrap();
+            assert!((before..=SystemTime::now()).contains(&written));
         }
     }
 

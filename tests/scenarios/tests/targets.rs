@@ -56,6 +56,17 @@ fn duplicate_target() {
         .run();
 }
 
+/// One process ends less than a tick of the clock of files before the next one begins.
+#[test]
+fn next_process_replaces_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.json");
+    for _ in 0..5 {
+        report_to(&format!("table,json:{}", path.display())).run();
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
 /// As in containers, where processes have the same id.
 #[test]
 fn report_of_concurrent_process_is_kept() {
