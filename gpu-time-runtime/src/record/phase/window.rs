@@ -97,6 +97,8 @@ pub(super) fn end() {
     let end_ns = cupti::now_ns();
     if let Some(mut records) = records_by(Instant::now() + PATIENCE) {
         records.close_window(end_ns);
+        // A thread may have been opening it.
+        launches::set_window(false);
     }
 }
 

@@ -60,8 +60,10 @@ pub(super) struct EventTimes {
     pub own_ns: f64,
     /// `own_ns`, split by device.
     pub own_by_device: BTreeMap<DeviceId, f64>,
-    /// Infinite if it is unknown.
     pub own_variance: f64,
+    /// The error of the time of recorded calls that has been taken off the own time. Calls of one phase are alike, so their
+    /// errors add up. Infinite if it is unknown.
+    pub taken_error_ns: f64,
     /// By so much recorded calls inside, of which this is an estimate, are longer than the brackets around them.
     pub excess_ns: f64,
     /// The net time is only an upper bound, because it includes an unknown amount of other time.

@@ -225,7 +225,7 @@ impl EventTimes {
         scale: f64,
         error_ns: Option<f64>,
     ) -> f64 {
-        self.own_variance += error_ns.map_or(f64::INFINITY, |error_ns| (scale * error_ns).powi(2));
+        self.taken_error_ns += error_ns.map_or(f64::INFINITY, |error_ns| scale * error_ns);
         let mut excess_ns = 0.0;
         for (device, ns) in own_by_device {
             let own = self.own_by_device.entry(*device).or_default();
@@ -241,15 +241,15 @@ impl EventTimes {
     fn node(&self, host_ns: Option<f64>) -> Node {
         let net_ns = self.net_ns / self.calls;
         let is_error_known = !self.is_sampled() || self.recorded as f64 >= FEWEST;
-        let error_ns = |variance: f64| {
-            Some(variance.sqrt()).filter(|error_ns| is_error_known && error_ns.is_finite())
+        let known = |error_ns: f64| {
+            Some(error_ns).filter(|error_ns| is_error_known && error_ns.is_finite())
         };
         value!(Node {
             recorded: self.recorded,
             calls: self.calls,
-            inclusive_error_ns: error_ns(self.net_variance).map(|ns| ns + self.excess_ns),
+            inclusive_error_ns: known(self.net_variance.sqrt() + self.excess_ns),
             self_ns: self.own_ns,
-            self_error_ns: error_ns(self.own_variance),
+            self_error_ns: known(self.own_variance.sqrt().hypot(self.taken_error_ns)),
             self_ns_by_device: by_name(&self.own_by_device),
             per_call: (self.recorded > 0).then(|| value!(PerCall {
                 busy_ns: net_ns,
@@ -434,6 +434,22 @@ mod tests {
         let [root, caller, body, _] = nodes(20, 9_000.0);
         assert_eq!(body.self_ns, 0.0);
         assert!(are_inclusive_errors([root, caller, body], 1_000.0));
+    }
+
+    /// Two recorded functions inside, whose calls are of the same phases.
+    #[test]
+    fn errors_of_recorded_calls_inside_add_up() {
+        let mut tree = CallTree::default();
+        let body = tree.path(None, 1).unwrap();
+        let inside = [2, 3].map(|function| tree.path(Some(body), function).unwrap());
+        timed(&mut tree, body, 50_000.0, 1.0);
+        for number in 1..=20 {
+            let draw = OpeningDraw { number, weight: 10.0 };
+            inside.into_iter().for_each(|path| opened_with(&mut tree, path, 50, draw));
+        }
+        let [body, one, other] = <[Node; 3]>::try_from(report(&tree, false)).unwrap();
+        let errors = one.self_error_ns.zip(other.self_error_ns);
+        assert_eq!(body.self_error_ns, errors.map(|(one, other)| one + other));
     }
 
     #[test]
