@@ -7,7 +7,7 @@ use std::fmt;
 use serde_json::Value;
 use serde_json::error::Category;
 
-use crate::{Node, Snapshot, schema, tree};
+use crate::{Node, Snapshot, schema, tree, units};
 
 impl Snapshot {
     /// Returns the JSON report.
@@ -24,7 +24,7 @@ impl Snapshot {
     /// # Errors
     ///
     /// Returns an error if the text is not JSON, or not a report of the schema `gpu-time/1`, or if it has more than 16
-    /// million values, a name of more than 64 KiB, or paths of more than [`Node::MAX_LEVELS`] functions.
+    /// million values, a name of more than 64 KiB, or paths of more than 64 functions.
     #[inline] // compiled only in crates that call it: a third of this crate's build time
     pub fn from_json(json: &[u8]) -> Result<Snapshot, ReadError> {
         limits::check(json).map_err(|excess| ReadError(format!("too large: {excess}")))?;
@@ -32,10 +32,9 @@ impl Snapshot {
             serde_json::from_slice(json).map_err(|error| ReadError::of(json, error))?;
         let levels = tree::depth_first(&snapshot.tree).map(|(_, depth)| depth + 1).max();
         if let Some(levels) = levels.filter(|levels| *levels > Node::MAX_LEVELS) {
-            let most = Node::MAX_LEVELS;
-            return Err(ReadError(format!(
-                "too large: {levels} levels of calls: at most {most} are read"
-            )));
+            let [levels, most] = [levels, Node::MAX_LEVELS].map(|count| units::count(count as u64));
+            let why = format!("too large: {levels} levels of calls: at most {most} are read");
+            return Err(ReadError(why));
         }
         snapshot.check();
         for device in &mut snapshot.devices {

@@ -1,7 +1,7 @@
 //! The sentences at the top of a report: what to look at first, and why.
 //!
 //! [`Lead::of`] lists the rules in their order, and each of them is a function that returns `None` where its figures do
-//! not bear what it says. The table of a report has the times by device instead of the sentence about them.
+//! not bear what it says.
 
 mod figures;
 mod longest;

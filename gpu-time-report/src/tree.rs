@@ -114,7 +114,7 @@ impl Node {
         Node { source, inclusive_error_ns: Some(0.0), self_error_ns: Some(0.0), ..Node::default() }
     }
 
-    /// The maximum number of functions along a path that this version reports. Reports from elsewhere may have more.
+    /// The maximum number of functions along a path. Reports with more are refused.
     #[doc(hidden)]
     pub const MAX_LEVELS: usize = 64;
 

@@ -32,9 +32,9 @@ pub fn panel(analysis: &Analysis, printed: &Printed) -> Markup {
                         h3 { span.chip { (printable(&gpu.device.id)) } " " (printable(&name(process, gpu))) }
                         (device_time::line(bar))
                         (device_time::legend(gpu.of, bar))
-                        // The parts of the bar are those of phases.
+                        // The parts of the bar are those of phases, if these tell.
                         @let sentences = sentences(process, gpu);
-                        @if gpu.device.coverage.is_none() { (sentences) (details(gpu.device, html! {})) }
+                        @if gpu.phases_of_all().is_none() { (sentences) (details(gpu.device, html! {})) }
                         @else { (details(gpu.device, sentences)) }
                     }
                 }
@@ -93,7 +93,7 @@ fn kinds(gpus: &[GpuTime]) -> String {
 fn details(device: &Device, sentences: Markup) -> Markup {
     let now = state(device);
     html! {
-        @if !now.is_empty() || !properties(device).is_empty() {
+        @if !now.is_empty() || !sentences.0.is_empty() || !properties(device).is_empty() {
             details {
                 @if now.is_empty() {
                     summary { "details" }

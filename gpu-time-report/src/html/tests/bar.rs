@@ -154,6 +154,46 @@ fn known_times_stay_beside_bounds() {
     let idler = Coverage { busy: 0.1, idle: 0.9, attributed: 0.1, ..coverage() };
     let none = legends(&[step, ("late", 20e6, true)], idler);
     assert_eq!(none, ["step 30.0%", "idle ≤70.0%"]);
+    // They leave little if they agree within their error.
+    let close = Coverage { busy: 0.31, idle: 0.69, attributed: 0.299, ..coverage() };
+    let near = legends(&[step, ("late", 400e6, true)], close);
+    assert_eq!(near[..2], ["late ≤1.0%", "step 30.0%"]);
+}
+
+/// The time for which functions kept the GPU busy is the sum of the same times in another order.
+#[test]
+fn bounds_that_fit_stay_bounds() {
+    let times = [("one", 76212290.32519871, false), ("two", 72513875.08998121, false)];
+    let late = ("late", 2909075.9383968213, true);
+    let node = |(name, ns, upper_bound)| Node { upper_bound, ..node(name, None, ns, ns) };
+    let nodes: Vec<Node> = times.into_iter().chain([late]).map(node).collect();
+    let process = Process { wall_ns: 1_000_000_000, ..process(None) };
+    for coverage in [None, Some(coverage())] {
+        let gpu = Device { coverage, ..gpu() };
+        let snapshot = Snapshot::new(process.clone(), vec![gpu], vec![]);
+        let legends = legends(&snapshot.with_tree(nodes.clone())).remove(0);
+        assert!(legends.contains(&"late ≤0.3%".to_owned()), "{legends:?}");
+    }
+}
+
+/// They ran at once for an unknown time.
+#[test]
+fn estimates_that_are_cut_are_bounds() {
+    let process = Process { wall_ns: 1_000_000_000, ..process(None) };
+    let sampled = |name| Node { self_error_ns: None, ..node(name, None, 700e6, 700e6) };
+    let snapshot = Snapshot::new(process, vec![gpu()], vec![]);
+    let snapshot = snapshot.with_tree(vec![sampled("one"), sampled("two")]);
+    assert_eq!(legends(&snapshot), [["one ≤50.0%", "two ≤50.0%"]]);
+}
+
+/// The device has no other details.
+#[test]
+fn page_has_what_windows_found() {
+    let gpu = gpu();
+    let (id, name) = (gpu.id.clone(), gpu.name.clone());
+    let gpu = Device { id, name, coverage: Some(coverage()), ..Device::default() };
+    let text = text(&Snapshot::new(process(None), vec![gpu], vec![]));
+    assert!(text.contains("busy 70.0 ±0.5%"), "{text}");
 }
 
 /// Work that ran at once counts once, with and without a bound beside it.
