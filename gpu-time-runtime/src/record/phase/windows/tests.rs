@@ -3,8 +3,9 @@ use std::time::Duration;
 use super::*;
 use crate::cupti::{DrainKind, DrainOutcome};
 use crate::record::awaited::{PATIENCE, QUIET};
+use crate::record::collector::records;
 use crate::record::launches::{LaunchOwner, NotedLaunch};
-use crate::record::phase::controller;
+use crate::record::phase::{controller, window};
 use crate::record::records::Records;
 use crate::types::activity::{EnqueueCall, GpuWork};
 
@@ -215,8 +216,29 @@ fn window_that_is_open_at_the_end_is_incomplete() {
     assert_eq!(found(&records), (1, 1, 0.0));
 }
 
+/// Held by tests that change whether launches are in a window.
+static HAS_WINDOW: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+/// The records are locked, as by a thread that opens the window.
+#[test]
+fn window_is_not_open_before_launches_are_in_it() {
+    let _has_window = HAS_WINDOW.lock().unwrap();
+    std::thread::scope(|scope| {
+        let locked = records();
+        scope.spawn(|| window::open(window::LENGTH, false));
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(!window::is_open());
+        drop(locked);
+    });
+    assert!(window::is_open());
+    launches::set_window(false);
+    records().close_window(0);
+    window::note_closed();
+}
+
 #[test]
 fn launches_are_in_the_window_while_it_is_open() {
+    let _has_window = HAS_WINDOW.lock().unwrap();
     let mut records = Records::new();
     launches::prepare();
     records.windows.open(100, 0, true);
@@ -253,7 +275,7 @@ fn report_does_not_wait_for_records_lock() {
         let (locked, is_locked) = std::sync::mpsc::channel();
         let (done, is_done) = std::sync::mpsc::channel::<()>();
         scope.spawn(move || {
-            let _records = crate::record::collector::records();
+            let _records = records();
             locked.send(()).unwrap();
             is_done.recv().unwrap();
         });
