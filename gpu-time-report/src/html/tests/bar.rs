@@ -178,6 +178,17 @@ fn bounds_that_fit_stay_bounds() {
 
 /// They ran at once for an unknown time.
 #[test]
+fn bounds_beside_more_than_the_run_stay() {
+    let process = Process { wall_ns: 1_000_000_000, ..process(None) };
+    let late = Node { upper_bound: true, ..node("late", None, 14e6, 14e6) };
+    let known = ["one", "two"].map(|name| node(name, None, 700e6, 700e6));
+    let snapshot = Snapshot::new(process, vec![gpu()], vec![]);
+    let snapshot = snapshot.with_tree([&known[..], &[late]].concat());
+    assert_eq!(legends(&snapshot), [["one ≤50.0%", "two ≤50.0%", "late ≤1.0%"]]);
+}
+
+/// The same without a bound.
+#[test]
 fn estimates_that_are_cut_are_bounds() {
     let process = Process { wall_ns: 1_000_000_000, ..process(None) };
     let sampled = |name| Node { self_error_ns: None, ..node(name, None, 700e6, 700e6) };
