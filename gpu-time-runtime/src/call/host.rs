@@ -51,14 +51,12 @@ impl HostCall {
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
-
     use std::sync::{Barrier, mpsc};
     use std::thread;
     use std::time::Duration;
 
     use crate::call::enter::enter;
-    use crate::call::source::CallDetails;
-    use crate::call::source::NoDetails;
+    use crate::call::source::{CallDetails, NoDetails};
     use crate::record::stack;
     use crate::site::callsite::{CallSite, SiteConfig};
     use crate::types::attribute::{Clock, ScopeKind, Spec};

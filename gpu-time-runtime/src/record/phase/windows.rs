@@ -179,8 +179,9 @@ impl Windows {
                 return true;
             }
             let may_add = window.is_drawn || is_in_order || is_last;
-            match if window.is_incomplete { Outlook::Lost } else { outlook(&window.awaited, known) }
-            {
+            let outlook =
+                if window.is_incomplete { Outlook::Lost } else { outlook(&window.awaited, known) };
+            match outlook {
                 // Nothing is known of a window without launches that is open.
                 _ if !window.is_closed && window.awaited.launches.is_empty() => {}
                 Outlook::Complete if window.is_closed && may_add => {
