@@ -176,11 +176,11 @@ impl Args {
             ("cold", None) => self.cold = Some("Clean"),
             ("sleep", None) => self.sleep = Some(None),
             (_, None) => {}
-            ("stream", value) => self.stream = value,
             ("warmup", value) => self.warmup = value,
             ("key", value) => self.series = value,
             ("bytes", value) => self.bytes = value,
             ("flops", value) => self.flops = value,
+            ("stream", Some(value)) => self.stream = Some(values::stream(value)?),
             ("name", Some(value)) => self.name = Some(values::name(value)?),
             ("sample", Some(value)) => self.sample = Some(values::sample(key, value)?),
             ("every", Some(value)) => self.every = Some(values::every(key, value)?),

@@ -28,7 +28,20 @@ pub fn name(value: Expr) -> Result<Expr> {
     if string(&value).is_some_and(|text| text.value().trim().is_empty()) {
         return Err(Error::new_spanned(value, "a name cannot be empty"));
     }
+    // A constant begins with a capital letter.
+    if let Some(word) = word(&value).filter(|word| word.starts_with(char::is_lowercase)) {
+        return Err(Error::new_spanned(value, format!("write the name in quotes: `\"{word}\"`")));
+    }
     Ok(value)
+}
+
+pub fn stream(value: Expr) -> Result<Expr> {
+    match bare(&value) {
+        Expr::Lit(_) => {
+            Err(Error::new_spanned(value, "expected a stream, such as `stream = self.stream`"))
+        }
+        _ => Ok(value),
+    }
 }
 
 pub fn sample(key: &Key, value: Expr) -> Result<Expr> {
@@ -83,6 +96,14 @@ pub fn launch(key: &Key, value: Expr) -> Result<Vec<LitStr>> {
 fn string(value: &Expr) -> Option<&LitStr> {
     match value {
         Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text),
+        _ => None,
+    }
+}
+
+/// Returns the only word of the value, if it is a path of one.
+fn word(value: &Expr) -> Option<String> {
+    match bare(value) {
+        Expr::Path(path) => path.path.get_ident().map(Ident::to_string),
         _ => None,
     }
 }

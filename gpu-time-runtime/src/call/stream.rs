@@ -140,15 +140,25 @@ impl<'a, V: ?Sized> Step<&'a V> {
 /// Wraps the target of all pointers, so that `gpu_time_candidate` can return a pointer to a value with the methods
 /// of cudarc's `CudaStream`.
 ///
-/// Method lookup tries a [`GpuStream`] first, then any type.
-pub fn candidate<S: ?Sized>(stream: &S) -> Step<Step<&S>> {
-    Step(Step(stream))
+/// Method lookup tries a [`GpuStream`] first, then a raw handle, which is an error, then any type.
+pub fn candidate<S: ?Sized>(stream: &S) -> Step<Step<Step<&S>>> {
+    Step(Step(Step(stream)))
 }
 
-impl<S: GpuStream + ?Sized> Step<Step<&S>> {
+impl<S: GpuStream + ?Sized> Step<Step<Step<&S>>> {
     /// Returns a pointer to the handle, in a type with these methods.
     pub fn gpu_time_candidate(&self) -> Step<VouchedHandle> {
-        Step(VouchedHandle(self.0.0.stream_handle()))
+        Step(VouchedHandle(self.0.0.0.stream_handle()))
+    }
+}
+
+impl<T> Step<Step<&*mut T>> {
+    /// Produces the error message for a raw handle.
+    pub fn gpu_time_candidate(&self) -> Step<VouchedHandle>
+    where
+        *mut T: IsVouched,
+    {
+        Step(VouchedHandle(std::ptr::null_mut()))
     }
 }
 
@@ -223,10 +233,18 @@ impl NoHandle {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a stream",
     label = "expected a `CudaStream` of cudarc, or a type that implements `GpuStream`",
-    note = "a raw handle needs `unsafe`: write for example \
+    note = "for a stream of another library, pass the raw handle, as in \
             `stream = unsafe {{ gpu_time::raw_stream(s.as_inner()) }}`"
 )]
 pub trait IsStream {}
+
+/// Provides the error message for a raw handle.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is a raw handle, and nothing shows that its stream lives",
+    label = "expected a `CudaStream` of cudarc, or a type that implements `GpuStream`",
+    note = "if the stream outlives the call, write `stream = unsafe {{ gpu_time::raw_stream(…) }}` around the handle"
+)]
+pub trait IsVouched {}
 
 /// The types of streams and contexts that return valid handles, by the beginnings and ends of their names: those of
 /// cudarc and of NVIDIA's cuda-core.

@@ -13,7 +13,7 @@ use crate::types::handles::Stream;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RawStream(usize);
 
-/// The NULL stream. It is the legacy stream in code that is not compiled for per-thread streams.
+/// The NULL stream, which is the legacy stream here: gpu-time is not compiled for per-thread default streams.
 pub const NULL_STREAM: RawStream = RawStream(0);
 
 /// The legacy default stream, which all threads share.
@@ -24,6 +24,10 @@ pub const PER_THREAD_STREAM: RawStream = RawStream(2);
 
 /// Returns the stream with this handle, a `CUstream` or `cudaStream_t`, for `stream = EXPR` and
 /// [`Settle::graph`](crate::Settle::graph).
+///
+/// A null handle is the default stream: the [legacy stream](LEGACY_STREAM), as of PyTorch, whose current stream is null
+/// unless the program changes it. If the program was compiled for per-thread default streams, pass
+/// [`PER_THREAD_STREAM`] instead.
 ///
 /// ```
 /// # use gpu_time_runtime::raw_stream;
