@@ -99,7 +99,15 @@ pub fn no_stream(needed_by: Option<&str>) -> String {
 /// Infers the stream from the visible `X.launch_builder(…)` calls, which must have the same `X`. The
 /// error says why it cannot be inferred, if something in the function refers to a stream.
 fn from_builders(func: &TimedFn, found: &Findings) -> syn::Result<Option<Stream>> {
-    if found.builders.is_empty() {
+    // `self.launch_builder(…)` may be a method of the type itself, so it does not show a stream.
+    let shows_stream = |builder: &&Builder| match &builder.meaning {
+        Meaning::Before(expr) => {
+            !matches!(bare(expr), Expr::Path(path) if path.path.is_ident("self"))
+        }
+        _ => true,
+    };
+    let builders: Vec<&Builder> = found.builders.iter().filter(shows_stream).collect();
+    if builders.is_empty() {
         return match (func.params().find(|(_, param)| is_raw(&param.ty)), found.made.first()) {
             (Some(raw), _) => Err(syn::Error::new_spanned(raw.0, raw_needs_unsafe(raw))),
             (None, Some(made)) => Err(syn::Error::new_spanned(made, MADE_IN_BODY)),
@@ -107,7 +115,7 @@ fn from_builders(func: &TimedFn, found: &Findings) -> syn::Result<Option<Stream>
         };
     }
     let mut exprs = Vec::new();
-    for builder in &found.builders {
+    for builder in builders {
         let message = match &builder.meaning {
             Meaning::Before(expr) if is_rooted(expr, func) => {
                 exprs.push(expr);

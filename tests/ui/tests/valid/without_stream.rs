@@ -33,6 +33,15 @@ impl Net {
         self.compute.get(lane)
     }
 
+    fn launch_builder(&self, function: &str) -> Launch {
+        self.copy.launch_builder(function)
+    }
+
+    #[gpu_timed]
+    fn by_own_method(&self) {
+        self.launch_builder("k").launch();
+    }
+
     #[gpu_timed]
     fn made(&self) {
         let stream = self.new_stream();
@@ -83,6 +92,7 @@ fn one_of_two(_copy: &Stream, compute: &Stream) {
 fn runs() {
     let net = Net { copy: Stream, compute: [Stream, Stream] };
     net.made();
+    net.by_own_method();
     net.of_a_loop();
     net.two();
     nothing();
@@ -93,8 +103,15 @@ fn runs() {
     assert_eq!(waits.as_mut().poll(&mut context), std::task::Poll::Ready(Some(())));
 
     let snapshot = gpu_time::snapshot();
-    for name in ["Net::made", "Net::of_a_method", "Net::of_a_loop", "Net::waits", "nothing", "raw"]
-    {
+    for name in [
+        "Net::by_own_method",
+        "Net::made",
+        "Net::of_a_method",
+        "Net::of_a_loop",
+        "Net::waits",
+        "nothing",
+        "raw",
+    ] {
         let name = format!("without_stream::{name}");
         let site = snapshot.sites.iter().find(|site| site.name.ends_with(&name));
         assert_eq!(site.map(|site| (site.calls, site.timed)), Some((1, 1)), "{name}");
