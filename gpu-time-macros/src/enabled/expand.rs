@@ -45,7 +45,10 @@ pub fn expand(plan: Plan) -> TokenStream {
     let mut braces = Group::new(proc_macro2::Delimiter::Brace, body);
     braces.set_span(func.braces);
     let header = func.header;
-    quote!(#header #braces)
+    // Before edition 2024, this lint would warn that the scope may be dropped before the temporaries of the tail.
+    let quiet = (!func.is_block)
+        .then(|| quote_spanned!(Span::mixed_site()=> #[allow(tail_expr_drop_order)]));
+    quote!(#quiet #header #braces)
 }
 
 /// Generates the expression that creates a guard, for a call without a body.

@@ -6,6 +6,7 @@
 #![warn(absolute_paths_not_starting_with_crate, explicit_outlives_requirements, meta_variable_misuse)]
 #![warn(non_ascii_idents, redundant_imports, redundant_lifetimes, unsafe_code, unsafe_op_in_unsafe_fn)]
 #![warn(impl_trait_redundant_captures, unreachable_pub, missing_docs, unused_crate_dependencies)]
+#![warn(tail_expr_drop_order)]
 
 #[allow(warnings)] // Each root uses a part of it.
 mod cuda;
@@ -89,6 +90,12 @@ mod variables {
             0 => 1,
             other => assigned, //~
         }
+    }
+
+    /// Its tail has a temporary with a destructor.
+    #[cfg_attr(feature = "timed", gpu_timed(clock = "host"))]
+    pub(crate) fn tail() -> usize {
+        Noisy("temporary").0.len()
     }
 
     #[cfg_attr(feature = "timed", gpu_timed(clock = "host"))]
@@ -327,6 +334,7 @@ fn main() {
     let stream = CudaStream::new(1);
     never_used::run();
     let _ = (variables::parameters(1, 2, (3, 4), 5), variables::locals(1));
+    let _ = variables::tail();
     let _ = (block_on(variables::in_async(1, 2)), variables::stream(&stream, 1));
     let _ = (results::ignored(), results::launches(&stream), results::in_body(&stream));
     let _ = (punctuation::braces(1), punctuation::parentheses(1));
