@@ -16,6 +16,7 @@ mod marks;
 mod paths;
 mod plan;
 mod positions;
+mod renamed;
 pub mod rewrite;
 mod source;
 mod values;

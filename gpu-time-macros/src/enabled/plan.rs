@@ -14,6 +14,7 @@ use crate::enabled::func::{TimedFn, tail_future};
 use crate::enabled::launches::{Findings, LAUNCHES, find, mark};
 use crate::enabled::marks::Marks;
 use crate::enabled::paths::Paths;
+use crate::enabled::renamed::renamed;
 use crate::enabled::source::{Stream, is_elsewhere, no_awaits, streams};
 
 /// The decisions about one annotated function.
@@ -47,6 +48,12 @@ impl Plan {
     /// Applies every rule. Returns `None` if there are errors.
     pub fn new(args: Args, mut func: TimedFn, errors: &mut Errors) -> Option<Plan> {
         conflicts(&args, errors);
+        if args.krate.is_none()
+            && let Some(name) = renamed()
+        {
+            let message = format!("`Cargo.toml` calls gpu-time `{name}`: add `crate = ::{name}`");
+            errors.at(&func.sig.ident, message);
+        }
         let names = launch_names(&args);
         let mut stmts = func.stmts.take();
         let (found, is_future) = findings(stmts.as_deref_mut(), &func, &names);
