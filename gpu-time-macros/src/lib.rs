@@ -10,8 +10,9 @@ mod keys;
 mod off;
 #[cfg(test)]
 mod tests;
+mod unbound;
 
-use proc_macro::TokenStream;
+use proc_macro::{Span, TokenStream};
 
 /// Times a function or method, or all functions in an `impl`, `trait` or `mod`.
 ///
@@ -112,8 +113,8 @@ use proc_macro::TokenStream;
 ///
 /// Without `stream`, the stream is the only parameter of type `CudaStream` or `Arc<CudaStream>`
 /// (through references and `Option`; parameters removed by a `cfg` do not count). If there is none,
-/// it is the `X` of the body's visible `X.launch_builder(…)` calls, where `X` is a path that starts
-/// at a parameter or `self`, or a name that a `let` binds to such a path or to its clone. A
+/// it is the `X` of the body's visible `X.launch_builder(…)` calls, where `X` is a parameter, a field of
+/// one or of `self`, or a name that a `let` binds to one of these or to its clone. A
 /// function without such a stream gets `clock = "kernels"`. If one of its keys needs a stream, or
 /// if two parameters could be the stream, there is a compile error instead, which says what to
 /// write.
@@ -323,6 +324,8 @@ use proc_macro::TokenStream;
 ///   arguments, and is promoted to `'static` only behind a `&`.
 /// - `#[must_use]` on a function whose call is a visible launch, or is awaited, has no effect; on a
 ///   type it does.
+/// - The lint `tail_expr_drop_order`, which editions before 2024 have, is off in the function: it would warn of the
+///   end of the call.
 /// - A parameter that only the attribute uses counts as used. Without the feature `enabled`,
 ///   anything that only the attribute names is unused, such as a constant for `warmup`.
 /// - A future that is timed inside a tail block also captures the variables in the expressions of
@@ -369,14 +372,15 @@ pub fn scope(input: TokenStream) -> TokenStream {
 /// run(); // the call ends with the enclosing block
 /// ```
 ///
-/// `drop` ends the call earlier. `let _ = guard!(…)` ends it at once, so give it a name. A guard is
+/// `drop` ends the call earlier. `let _ = guard!(…)` would end it at once, and does not compile. A guard is
 /// not `Send`: in async code that a runtime moves between threads, holding it across an `.await`
 /// does not compile. Use [`scope!`](macro@scope) there, and wherever a block is possible. A guard
 /// sees no launches, so it always has body scope, and cannot have `graph` or `launch`.
 #[proc_macro]
 pub fn guard(input: TokenStream) -> TokenStream {
+    let is_unbound = unbound::is_unbound(Span::call_site());
     #[cfg(feature = "enabled")]
-    return enabled::block::guard(input.into()).into();
+    return enabled::block::guard(input.into(), is_unbound).into();
     #[cfg(not(feature = "enabled"))]
-    return off::guard(input);
+    return off::guard(input, is_unbound);
 }

@@ -7,6 +7,7 @@ use proc_macro::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 
 use crate::items::{self, Item};
 use crate::keys::Key;
+use crate::unbound;
 
 /// Returns the item, followed by the errors.
 pub fn attribute(args: TokenStream, item: TokenStream) -> TokenStream {
@@ -54,7 +55,7 @@ pub fn scope(input: TokenStream) -> TokenStream {
 }
 
 /// Returns a guard that does nothing.
-pub fn guard(input: TokenStream) -> TokenStream {
+pub fn guard(input: TokenStream, is_unbound: bool) -> TokenStream {
     /// Has a destructor, like the guard of an enabled build, so that it may be dropped early.
     const GUARD: &str = "
         #[must_use = \"the call ends when the guard is dropped\"]
@@ -66,6 +67,9 @@ pub fn guard(input: TokenStream) -> TokenStream {
         Guard
     ";
     let mut body = check_keys(after_name(&flat(input)));
+    if is_unbound {
+        body.extend(error(Span::call_site(), unbound::MESSAGE));
+    }
     body.extend(GUARD.parse::<TokenStream>());
     TokenTree::from(Group::new(Delimiter::Brace, body)).into()
 }

@@ -15,6 +15,7 @@ use crate::enabled::func::{TimedFn, split_body};
 use crate::enabled::plan::Plan;
 use crate::enabled::values;
 use crate::items::NO_BLOCK;
+use crate::unbound;
 
 /// Expands `scope!("name", …keys…, { block })` to the block. If there are errors, the block is
 /// unchanged.
@@ -38,8 +39,11 @@ pub fn scope(input: TokenStream) -> TokenStream {
 }
 
 /// Expands `guard!("name", …keys…)` to an expression that creates the guard of a call.
-pub fn guard(input: TokenStream) -> TokenStream {
+pub fn guard(input: TokenStream, is_unbound: bool) -> TokenStream {
     let mut errors = Errors::default();
+    if is_unbound {
+        errors.push(syn::Error::new(Span::call_site(), unbound::MESSAGE));
+    }
     let args = args(input, "expected a name first: `guard!(\"name\")`", &mut errors).filter(
         |(_, args)| {
             let scope = (args.scope == Some(Scope::Launches)).then_some("scope");
