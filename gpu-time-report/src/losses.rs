@@ -13,7 +13,7 @@ named! {
     pub enum Lost {
         /// The stream was being captured into a graph.
         Capture = "capture",
-        /// The launch returned an error or unwound.
+        /// The launch returned an error, or the call unwound.
         Failed = "failed",
         /// The future was dropped before it completed, or several calls of a span were mistaken for
         /// one.
@@ -63,7 +63,7 @@ impl Lost {
                 "the stream was being captured",
                 "`graph` in the attribute times launches in graphs",
             ),
-            Lost::Failed => ("the launch returned an error or panicked", ""),
+            Lost::Failed => ("the call panicked, or a launch of it returned an error", ""),
             Lost::Cancelled => (
                 "the call was cancelled",
                 "the future was dropped before it completed, or several calls of a span were mistaken for one",
@@ -209,8 +209,8 @@ mod tests {
         let one = losses.sentence(Measure::Launch).unwrap();
         assert!(one.starts_with("1 launch ") && one.ends_with(Lost::Failed.cause()), "{one}");
         (0..10).for_each(|_| losses.add(Lost::Capture));
-        let expected = "11 calls were lost: 10 because the stream was being captured, 1 because the launch returned an \
-                        error or panicked";
+        let expected = "11 calls were lost: 10 because the stream was being captured, 1 because the call panicked, or \
+                        a launch of it returned an error";
         assert_eq!(losses.sentence(Measure::Sum).unwrap(), expected);
     }
 
