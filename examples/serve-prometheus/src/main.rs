@@ -68,7 +68,12 @@ fn saxpy(v: &mut Vectors, len: usize) -> Done {
 
 fn main() -> Done {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:9464".to_owned());
-    let address: SocketAddr = address.parse()?;
+    let Ok(address) = address.parse::<SocketAddr>() else {
+        return Err(format!(
+            "expected an address to listen on, such as `0.0.0.0:9464`, not `{address}`"
+        )
+        .into());
+    };
     // gpu-time publishes to the installed recorder about once a second.
     PrometheusBuilder::new()
         .with_http_listener(address)

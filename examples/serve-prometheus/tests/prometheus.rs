@@ -1,4 +1,4 @@
-//! Prometheus scrapes `serve_prometheus`, which runs on the simulated driver. Its responses must
+//! Prometheus scrapes `serve-prometheus`, which runs on the simulated driver. Its responses must
 //! agree with the report, and it must answer every query in the dashboard and the docs.
 //!
 //! Needs the feature `prometheus-tests`, and `prometheus` on the path, for example from Debian:
@@ -226,7 +226,7 @@ impl Scraped {
         // Some of the event records that fail belong to brackets, which then count as lost.
         let faults: Vec<_> = (10..40).map(|n| format!("cuEventRecord:{n}00=1")).collect();
         let sim = sim.faults(&faults.join(";"));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_serve_prometheus"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_serve-prometheus"));
         command.arg(address.to_string()).stdout(Stdio::null());
         command.env("GPU_TIME_REPORT", format!("json:{}", report.display()));
         // The budget exceeds the total cost of all calls, so that none is skipped.
