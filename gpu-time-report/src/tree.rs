@@ -3,6 +3,7 @@
 #[cfg(test)]
 pub(crate) mod fixtures;
 mod folded;
+mod pprof;
 pub(crate) mod selection;
 pub(crate) mod shares;
 pub(crate) mod view;
