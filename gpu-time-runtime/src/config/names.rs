@@ -1,4 +1,4 @@
-//! Detection of misspelled variables.
+//! Detection of misspelled names.
 
 use crate::config::problems::shown;
 
@@ -26,10 +26,10 @@ pub(crate) fn unknown(name: &str, known: &[&str]) -> String {
 }
 
 /// Returns the known name that `name` most likely misspells.
-fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let name = name.to_uppercase();
     let similar = known.iter().filter(|known| known.len().abs_diff(name.len()) <= MAX_TYPOS);
-    let near = similar.map(|known| (edit_distance(&name, known), *known));
+    let near = similar.map(|known| (edit_distance(&name, &known.to_uppercase()), *known));
     near.filter(|(typos, _)| *typos <= MAX_TYPOS).min().map(|(_, known)| known)
 }
 

@@ -109,7 +109,7 @@ options! {
     is_on: bool = value("GPU_TIME", values::on_or_off), true;
     /// comma list of [targets](#report-formats), or `none`
     ///
-    /// `table` on stderr
+    /// `table` on stderr, but nothing in a test binary of `cargo test`
     targets: Vec<Target> {
         /// Sets where the report goes, as `GPU_TIME_REPORT` does. `""` restores the default, a table on
         /// stderr.
@@ -117,8 +117,8 @@ options! {
         /// Relative paths are resolved against the current directory at the time of this call. If the
         /// targets include a trace, calls are kept for it from now on. Otherwise, calls kept so far are
         /// discarded.
-        report(targets: &str) = list(targets, targets::targets)
-    } = list("GPU_TIME_REPORT", targets::targets), vec![Target::TABLE];
+        report(targets: &str) = list(targets, targets::of_program)
+    } = list("GPU_TIME_REPORT", targets::of_environment), targets::usual();
     /// comma list of patterns with `*` that match whole names, such as `*::saxpy`; a leading `!` excludes; a filter
     /// that leaves no function is a warning in the report
     ///
@@ -154,7 +154,7 @@ options! {
         /// If the number increases, functions that have already been called make up the difference.
         warmup(calls: impl Into<Option<u32>>) = number(calls.into(), values::warmup)
     } = value("GPU_TIME_WARMUP", values::warmup);
-    /// `off`, `clean` or `dirty`, for every function
+    /// `off`, `clean` or `on`, or `dirty`, for every function
     ///
     /// the attributes
     cold: Option<Cold> {

@@ -54,24 +54,38 @@ impl Target {
         config: &Config,
         trace: Trace<'_>,
     ) -> io::Result<Option<String>> {
-        let (text, note) = match self.format {
+        let text = match self.format {
             Format::Table => {
                 let terminal = Terminal { view: config.view, ..self.sink.terminal() };
-                (analysis.table(terminal, config.detail), None)
+                let complaints = console::complaints();
+                if *self == Target::TABLE && !complaints.is_empty() {
+                    // They already are on stderr.
+                    let mut rest = snapshot.clone();
+                    rest.process.warnings.retain(|warning| !complaints.contains(warning));
+                    rest.analyzed(|analysis| analysis.table(terminal, config.detail))
+                } else {
+                    analysis.table(terminal, config.detail)
+                }
             }
-            Format::Json => (snapshot.to_json() + "\n", None),
-            Format::Csv => (analysis.csv(snapshot), None),
-            Format::Folded => (snapshot.to_folded(), None),
+            Format::Json => snapshot.to_json() + "\n",
+            Format::Csv => analysis.csv(snapshot),
+            Format::Folded => snapshot.to_folded(),
             #[cfg(feature = "html")]
-            Format::Html => (analysis.html(), None),
-            Format::Trace => trace(snapshot),
+            Format::Html => analysis.html(),
+            Format::Pprof => return self.put(&snapshot.to_pprof()).map(|()| None),
+            Format::Trace => {
+                let (text, note) = trace(snapshot);
+                return self.put(text.as_bytes()).map(|()| note);
+            }
         };
-        let bytes = text.as_bytes();
+        self.put(text.as_bytes()).map(|()| None)
+    }
+
+    fn put(&self, bytes: &[u8]) -> io::Result<()> {
         match &self.sink {
-            Sink::Standard(stream) => console::print(*stream, bytes)?,
-            Sink::File(path) => own_files::write(path, self.format, bytes)?,
+            Sink::Standard(stream) => console::print(*stream, bytes),
+            Sink::File(path) => own_files::write(path, self.format, bytes),
         }
-        Ok(note)
     }
 }
 
@@ -128,8 +142,9 @@ mod tests {
     fn targets_get_their_renderings() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        let sink =
-            |name: &str| Sink::File(PathPattern::parse(path(name).to_str().unwrap()).unwrap());
+        let sink = |name: &str| {
+            Sink::File(PathPattern::parse(path(name).to_str().unwrap(), Path::new("/")).unwrap())
+        };
         let target = |format, name: &str| Target { format, sink: sink(name) };
         let snapshot = snapshot();
         deliver(
@@ -150,7 +165,7 @@ mod tests {
 
     /// Writes the report to the targets of a list, and returns the names of all files in the folder.
     fn delivered(folder: &Path, list: &str) -> Vec<String> {
-        let targets = targets::targets(list, &mut |entry, why| panic!("{entry}: {why}"));
+        let targets = targets::of_program(list, &mut |entry, why| panic!("{entry}: {why}"));
         deliver(&snapshot(), &targets, &config(), &no_trace);
         let names = std::fs::read_dir(folder).unwrap();
         let mut names: Vec<String> =
@@ -225,7 +240,7 @@ mod tests {
     #[test]
     fn stderr_locked_falls_back_to_table() {
         const CHILD: &str = "GPU_TIME_TEST_CHILD";
-        let sink = Sink::File(PathPattern::parse("/missing/%p.json").unwrap());
+        let sink = Sink::File(PathPattern::parse("/missing/%p.json", Path::new("/")).unwrap());
         let target = Target { format: Format::Json, sink };
         if std::env::var_os(CHILD).is_some() {
             let (locked, when_locked) = std::sync::mpsc::channel();

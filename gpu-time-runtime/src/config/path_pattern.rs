@@ -30,10 +30,12 @@ const PLACEHOLDERS: &str = "`%p` for the process id, `%h` for the host, `%q{NAME
                             `%%` for a percent sign";
 
 impl PathPattern {
+    /// Parses a path, which is relative to this directory.
+    ///
     /// # Errors
     ///
     /// A message that names an unknown placeholder.
-    pub fn parse(path: &str) -> Result<PathPattern, String> {
+    pub fn parse(path: &str, directory: &Path) -> Result<PathPattern, String> {
         let mut parts = Vec::new();
         let mut rest = path;
         while let Some((text, placeholder)) = rest.split_once('%') {
@@ -47,7 +49,7 @@ impl PathPattern {
             rest = after;
         }
         parts.push(Part::Text(rest.to_owned()));
-        Ok(PathPattern { directory: std::env::current_dir().unwrap_or_default(), parts })
+        Ok(PathPattern { directory: directory.to_owned(), parts })
     }
 
     /// Returns the path for a report of this process.
@@ -105,7 +107,7 @@ mod tests {
 
     #[test]
     fn placeholders_are_filled_in() {
-        let path = |text: &str| PathPattern::parse(text).unwrap().path();
+        let path = |text: &str| PathPattern::parse(text, Path::new("/")).unwrap().path();
         let (id, host) = (std::process::id(), environment::host().unwrap());
         assert_eq!(path("/a/%p/r-%p"), PathBuf::from(format!("/a/{id}/r-{id}")));
         assert_eq!(path("/a/%h-%%p%%"), PathBuf::from(format!("/a/{host}-%p%")));
@@ -116,9 +118,8 @@ mod tests {
 
     #[test]
     fn only_text_is_searched_for_placeholders() {
-        let relative = PathPattern::parse("r-%p").unwrap();
-        let elsewhere = PathPattern { directory: "/100%p".into(), ..relative.clone() };
-        assert_eq!(elsewhere.path().parent(), Some(Path::new("/100%p")));
-        assert!(relative.names_process() && !PathPattern::parse("%%p").unwrap().names_process());
+        let relative = |path: &str| PathPattern::parse(path, Path::new("/100%p")).unwrap();
+        assert_eq!(relative("r-%p").path().parent(), Some(Path::new("/100%p")));
+        assert!(relative("r-%p").names_process() && !relative("%%p").names_process());
     }
 }

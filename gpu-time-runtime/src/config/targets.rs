@@ -1,11 +1,12 @@
 //! Report targets: renderings, and their destinations.
 
-use std::fs;
 use std::path::Path;
+use std::{env, fs};
 
-use crate::base::standard::Standard;
+use crate::base::{environment, standard::Standard};
+use crate::config::names;
 use crate::config::path_pattern::{PathPattern, quoted};
-use crate::config::problems::{Problems, entries};
+use crate::config::problems::{Problems, entries, shown};
 
 /// One rendering of the report, and its destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,10 +24,30 @@ pub(crate) enum Format {
     Csv,
     /// The call tree as stacks for flame graphs.
     Folded,
+    /// The call tree as a profile.
+    Pprof,
     #[cfg(feature = "html")]
     Html,
     /// The last calls and brackets on a time axis, as Chrome trace events.
     Trace,
+}
+
+impl Format {
+    /// The names of the formats.
+    const NAMED: [(&str, Format); if cfg!(feature = "html") { 7 } else { 6 }] = [
+        ("table", Format::Table),
+        ("json", Format::Json),
+        ("csv", Format::Csv),
+        ("folded", Format::Folded),
+        ("pprof", Format::Pprof),
+        ("trace", Format::Trace),
+        #[cfg(feature = "html")]
+        ("html", Format::Html),
+    ];
+
+    fn named(name: &str) -> Option<Format> {
+        Format::NAMED.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
+    }
 }
 
 /// A destination for a report.
@@ -43,12 +64,27 @@ impl Target {
 }
 
 /// The valid entries, for error messages.
-const ENTRIES: &str = "`table`, `table:PATH`, `json:PATH`, `csv:PATH`, `folded:PATH`, `html:PATH` (with gpu-time's \
+const ENTRIES: &str = "`table`, `table:PATH`, `json:PATH`, `csv:PATH`, `folded:PATH`, `pprof:PATH`, `html:PATH` (with gpu-time's \
                        feature `html`), `trace:PATH` or `none`, with `,,` for a comma in a path";
 
+/// Returns the targets of a process for which none are given. A test harness has the output of its binary to itself.
+pub(crate) fn usual() -> Vec<Target> {
+    if environment::is_in_test() { Vec::new() } else { vec![Target::TABLE] }
+}
+
+/// Parses the list of the environment, whose paths are relative to the directory in which the program was started.
+pub(crate) fn of_environment(list: &str, invalid: &mut dyn FnMut(&str, String)) -> Vec<Target> {
+    targets(list, environment::start_directory(), invalid)
+}
+
+/// Parses a list that the program gives, whose paths are relative to its current directory.
+pub(crate) fn of_program(list: &str, invalid: &mut dyn FnMut(&str, String)) -> Vec<Target> {
+    targets(list, &env::current_dir().unwrap_or_default(), invalid)
+}
+
 /// Parses a comma-separated list of targets. Passes each invalid entry to `invalid` with the
-/// reason, and replaces it with the default target. No two of the targets have the same sink.
-pub(crate) fn targets(list: &str, invalid: &mut dyn FnMut(&str, String)) -> Vec<Target> {
+/// reason, and replaces it with the table on stderr. No two of the targets have the same sink.
+fn targets(list: &str, directory: &Path, invalid: &mut dyn FnMut(&str, String)) -> Vec<Target> {
     let mut targets: Vec<Target> = Vec::new();
     let (mut is_none, mut is_valid) = (false, true);
     let mut reject = |entry: &str, reason: String| {
@@ -62,7 +98,7 @@ pub(crate) fn targets(list: &str, invalid: &mut dyn FnMut(&str, String)) -> Vec<
             is_none = true;
             continue;
         }
-        match target(&entry) {
+        match target(&entry, directory) {
             Ok(target) if targets.iter().any(|other| other.sink == target.sink) => {
                 reject(
                     &entry,
@@ -116,25 +152,50 @@ fn obstacle(path: &Path) -> Option<String> {
 }
 
 /// Parses one entry of the list.
-fn target(entry: &str) -> Result<Target, String> {
+fn target(entry: &str, directory: &Path) -> Result<Target, String> {
+    if let Some(list) = with_commas(entry) {
+        return Err(format!("targets are separated by commas: `{}`", shown(&list)));
+    }
     let (kind, path) =
         entry.split_once(':').map_or((entry, None), |(kind, path)| (kind, Some(path.trim_start())));
-    let format = match kind {
-        "table" => Format::Table,
-        "json" => Format::Json,
-        "csv" => Format::Csv,
-        "folded" => Format::Folded,
-        "trace" => Format::Trace,
-        #[cfg(feature = "html")]
-        "html" => Format::Html,
-        _ => return Err(format!("expected {ENTRIES}")),
+    let Some(format) = Format::named(kind) else {
+        return Err(match meant(kind, path.is_some()) {
+            Some(meant) => {
+                format!("did you mean `{}`, or `,,` for a comma in a path?", shown(&meant))
+            }
+            None => format!("expected {ENTRIES}"),
+        });
     };
     let sink = match path {
         Some("-" | "/dev/stdout") => Sink::Standard(Standard::Stdout),
         Some("/dev/stderr") => Sink::Standard(Standard::Stderr),
-        Some(path) if !path.is_empty() => Sink::File(PathPattern::parse(path)?),
+        Some(path) if !path.is_empty() => Sink::File(PathPattern::parse(path, directory)?),
         None if format == Format::Table => Sink::Standard(Standard::Stderr),
         _ => return Err(format!("expected `{kind}:PATH`, or `{kind}:-` for stdout")),
     };
     Ok(Target { format, sink })
+}
+
+/// Returns the list that was meant if its entries are separated by blanks or semicolons.
+fn with_commas(entry: &str) -> Option<String> {
+    let parts =
+        entry.split(|c: char| c == ';' || c.is_whitespace()).filter(|part| !part.is_empty());
+    let parts: Vec<&str> = parts.collect();
+    let is_target =
+        |part: &&str| Format::named(part.split(':').next().unwrap_or_default()).is_some();
+    (parts.len() > 1 && parts.iter().all(is_target)).then(|| parts.join(","))
+}
+
+/// Returns what was meant by an entry that does not begin with a format.
+fn meant(kind: &str, has_path: bool) -> Option<String> {
+    let mut names: Vec<&str> = Format::NAMED.iter().map(|(name, _)| *name).collect();
+    if has_path {
+        return Some(format!("{}:PATH", names::nearest(kind, &names)?));
+    }
+    if let Some(extension) = Path::new(kind).extension() {
+        let format = names.into_iter().find(|name| extension == *name).unwrap_or("table");
+        return Some(format!("{format}:{kind}"));
+    }
+    names.push("none");
+    names::nearest(kind, &names).map(str::to_owned)
 }

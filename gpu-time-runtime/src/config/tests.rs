@@ -37,13 +37,18 @@ fn good(name: &str, value: &str) -> Config {
 /// Returns the only message about an invalid value, and checks that the default applies instead.
 fn bad(name: &str, value: &str) -> String {
     let (config, mut problems) = config(&[(name, value)]);
-    assert_eq!(config, default(), "{name}={value}");
+    // A table shows the warning, even in a test harness.
+    let targets = if name == "GPU_TIME_REPORT" { vec![Target::TABLE] } else { targets::usual() };
+    assert_eq!(config, Config { targets, ..default() }, "{name}={value}");
     assert_eq!(problems.len(), 1, "{problems:?}");
     problems.remove(0)
 }
 
 fn file(format: Format, path: &str) -> Target {
-    Target { format, sink: Sink::File(PathPattern::parse(path).unwrap()) }
+    Target {
+        format,
+        sink: Sink::File(PathPattern::parse(path, &std::env::current_dir().unwrap()).unwrap()),
+    }
 }
 
 #[test]
@@ -51,7 +56,7 @@ fn unset_variables_leave_defaults() {
     let (config, problems) = config(&[]);
     assert_eq!(problems, Vec::<String>::new());
     assert!(config.is_on && config.filter.admits("anything"));
-    assert_eq!(config.targets, [Target::TABLE]);
+    assert_eq!(config.targets, [], "these are tests");
     assert_eq!(config.warmup.unwrap_or(7), 7);
     assert_eq!(config.cold.unwrap_or(Some(Cold::Dirty)), Some(Cold::Dirty));
     assert_eq!(config.hold.unwrap_or(None), None);
@@ -90,7 +95,9 @@ fn options_are_off_by_the_same_words() {
 fn variables_override_attributes() {
     assert_eq!(good("GPU_TIME_WARMUP", "0").warmup.unwrap_or(7), 0);
     assert_eq!(good("GPU_TIME_COLD", "off").cold.unwrap_or(Some(Cold::Clean)), None);
-    assert_eq!(good("GPU_TIME_COLD", "clean").cold.unwrap_or(None), Some(Cold::Clean));
+    for on in ["clean", "on", "1", "Yes"] {
+        assert_eq!(good("GPU_TIME_COLD", on).cold.unwrap_or(None), Some(Cold::Clean));
+    }
     assert_eq!(good("GPU_TIME_COLD", "dirty").cold.unwrap_or(Some(Cold::Clean)), Some(Cold::Dirty));
     for (text, share) in [("0.01", 0.01), ("1%", 0.01), ("2.5 %", 0.025), ("1", 1.0)] {
         let sampling = good("GPU_TIME_SAMPLE", text).sampling.unwrap_or(Sampling::every(7));
@@ -309,7 +316,21 @@ fn invalid_value_is_named_with_the_valid_ones() {
         let start = format!("invalid value `{entry}` for `GPU_TIME_REPORT`: ");
         bad("GPU_TIME_REPORT", entry).strip_prefix(&start).unwrap().to_owned()
     };
-    assert!(report("jsn:x").starts_with("expected `table`, "));
+    assert!(report("what:x").starts_with("expected `table`, "));
+    for (entry, meant) in [
+        ("tabel", "table"),
+        ("jsn:x", "json:PATH"),
+        ("out/r.json", "json:out/r.json"),
+        ("log.txt", "table:log.txt"),
+        ("non", "none"),
+    ] {
+        let expected = format!("did you mean `{meant}`, or ");
+        assert!(report(entry).starts_with(&expected), "{}", report(entry));
+    }
+    for entry in ["table json:r.json", "table;json:r.json", "table ; json:r.json"] {
+        let expected = "targets are separated by commas: `table,json:r.json`";
+        assert_eq!(report(entry), expected);
+    }
     #[cfg(not(feature = "html"))]
     assert!(report("html:x").contains("feature `html`"));
     for (entry, format) in [("json", "json"), ("csv:", "csv")] {

@@ -46,8 +46,9 @@ pub(crate) fn cold(text: &str) -> Result<Option<Cold>, &'static str> {
     match text {
         off if is_off(off) => Ok(None),
         "clean" => Ok(Some(Cold::Clean)),
+        on if is_on(on) => Ok(Some(Cold::Clean)),
         "dirty" => Ok(Some(Cold::Dirty)),
-        _ => Err("`off`, `clean` or `dirty`"),
+        _ => Err("`off`, `on`, `clean` or `dirty`"),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::base::console;
 use crate::base::signals;
 #[cfg(any(feature = "nvml", feature = "signals"))]
 use crate::base::signals::Handlers;
-use crate::base::{at_exit, clock, fork, inside, pin, standard, switches, thread_id};
+use crate::base::{at_exit, clock, environment, fork, inside, pin, standard, switches, thread_id};
 #[cfg(feature = "kernels")]
 use crate::collect::empty_kernel;
 use crate::control::active;
@@ -125,6 +125,7 @@ static ON_LOAD: extern "C" fn() = on_load;
 
 extern "C" fn on_load() {
     clock::loaded();
+    environment::start_directory();
     // SAFETY: `getpid` always succeeds, and the handler does not unwind.
     unsafe {
         standard::remember();

@@ -6,6 +6,7 @@ mod blocks;
 mod containers;
 mod cuda_core;
 mod forbid_unsafe;
+mod harness;
 mod keys;
 mod other_macros;
 mod shadowed;
