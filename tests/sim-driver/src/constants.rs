@@ -166,19 +166,31 @@ impl Constants {
     }
 }
 
-/// Overrides for the built-in host costs: `cost.<function>=<ns>`.
+/// Overrides for the built-in host costs, `cost.<function>=<ns>`, and for the lengths of kernels, `kernel.<name>=<ns>`.
 #[derive(Default)]
-pub(crate) struct Costs(Vec<(String, u64)>);
+pub(crate) struct Costs {
+    calls: Vec<(String, u64)>,
+    kernels: Vec<(String, u64)>,
+}
 
 impl Costs {
     /// Returns the host cost for a call of `function`.
     pub fn of(&self, function: &str, built_in: u64) -> u64 {
         // Empty unless a test overrides a cost, so a linear scan is cheapest.
-        self.0.iter().find(|(name, _)| name == function).map_or(built_in, |(_, ns)| *ns)
+        self.calls.iter().find(|(name, _)| name == function).map_or(built_in, |(_, ns)| *ns)
+    }
+
+    /// Returns the length of a kernel, if it is given. A name also stands for the C++ functions of that name.
+    pub fn of_kernel(&self, kernel: &str) -> Option<u64> {
+        let is_it = |name: &str| {
+            kernel == name
+                || kernel.starts_with("_Z") && kernel.contains(&format!("{}{name}", name.len()))
+        };
+        self.kernels.iter().find(|(name, _)| is_it(name)).map(|(_, ns)| *ns)
     }
 }
 
-/// Parses `key=value,…`, where a key is a constant's name or `cost.<function>`.
+/// Parses `key=value,…`, where a key is a constant's name, `cost.<function>` or `kernel.<name>`.
 pub(crate) fn parse(text: &str) -> Result<(Constants, Costs), String> {
     let mut constants = Constants::default();
     let mut costs = Costs::default();
@@ -190,11 +202,32 @@ pub(crate) fn parse(text: &str) -> Result<(Constants, Costs), String> {
             .replace('_', "")
             .parse()
             .map_err(|_| format!("invalid value `{value}` for `{key}`: expected a whole number"))?;
-        match key.strip_prefix("cost.") {
-            Some(function) => costs.0.push((function.to_owned(), value)),
+        match key.split_once('.') {
+            Some(("cost", function)) => costs.calls.push((function.to_owned(), value)),
+            Some(("kernel", name)) => costs.kernels.push((name.to_owned(), value)),
             None if constants.set(key, value) => {}
-            None => return Err(format!("unknown constant `{key}`")),
+            _ => return Err(format!("unknown constant `{key}`")),
         }
     }
     Ok((constants, costs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn kernel_has_the_given_length_under_its_own_and_its_mangled_name() {
+        let (_, costs) = parse("kernel.saxpy=40_000").unwrap();
+        for (name, length) in [
+            ("saxpy", Some(40_000)),
+            ("_Z5saxpyifPKfPf", Some(40_000)),
+            ("_ZN3net5saxpyIfEEvPT_", Some(40_000)),
+            ("daxpy", None),
+            ("_Z6saxpy2v", None),
+        ] {
+            assert_eq!(costs.of_kernel(name), length, "{name}");
+        }
+        assert!(parse("kernels=1").is_err() && parse("kern.saxpy=1").is_err());
+    }
 }

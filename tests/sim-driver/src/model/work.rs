@@ -18,7 +18,10 @@ impl Model {
         let transfer = |bytes| c.transfer_ns + Constants::at_rate(bytes, c.transfer_bytes_per_ns);
         Ok(match work {
             Work::Record { .. } | Work::Wait { .. } | Work::Nothing => 0,
-            Work::Kernel { kernel, .. } => kernel.run(memory, l2, c)?,
+            Work::Kernel { kernel, name, .. } => {
+                let length = kernel.run(memory, l2, c)?;
+                self.costs.of_kernel(name).unwrap_or(length)
+            }
             Work::Fill { to, pattern, width, count } => {
                 memory.fill(*to, &pattern[..*width], *count)?;
                 let bytes = *count * *width as u64;
