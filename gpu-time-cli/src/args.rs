@@ -47,6 +47,14 @@ pub enum Command {
         #[arg(short, long, value_hint = ValueHint::FilePath)]
         output: Option<PathBuf>,
     },
+    /// Shows a stored report of a program with a GPU: the table, and the HTML page in a file.
+    ///
+    /// Measures nothing, and needs no GPU. The last line, on stderr, says which program it was, on which GPU and when.
+    Demo {
+        /// The file for the page, or `-` for stdout.
+        #[arg(short, long, default_value = "gpu-time-demo.html", value_hint = ValueHint::FilePath)]
+        output: PathBuf,
+    },
     /// Merges the reports of several processes, runs or machines into one.
     ///
     /// Functions are matched by name, file and line. Their series are matched by device, launch,
@@ -186,8 +194,14 @@ pub enum ReportFormat {
     /// The call tree as stacks with their self time in nanoseconds, which flame graphs are drawn
     /// from.
     Folded,
+    /// The call tree of one report as a profile for `go tool pprof`, uncompressed.
+    Pprof,
     /// The complete report.
     Json,
     /// One line per series.
     Csv,
+    /// The medians of one report, with their 95 % intervals, for Bencher (Bencher Metric Format).
+    Bmf,
+    /// The medians of one report, for github-action-benchmark (`customSmallerIsBetter`).
+    GithubActionBenchmark,
 }

@@ -12,6 +12,9 @@ use crate::message::Failure;
 
 /// The maximum size of a file in MiB. A report of 500 series takes a few.
 const MAX_MIB: u64 = 256;
+/// Why a program may have written no report.
+const NO_REPORT: &str =
+    "; a program writes its report only if it was built with the feature `enabled` of gpu-time";
 const MAX_BYTES: u64 = MAX_MIB << 20;
 
 /// Reads a report.
@@ -34,7 +37,12 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     if is_stdin(path) && STDIN_IS_READ.swap(true, Relaxed) {
         return Err("stdin can be read only once: name `-` once".to_owned());
     }
-    let cannot = |error: io::Error| format!("cannot read {}: {error}", name(path));
+    let cannot = |error: io::Error| {
+        let is_report = path.extension().is_some_and(|extension| extension == "json");
+        let hint =
+            if is_report && error.kind() == io::ErrorKind::NotFound { NO_REPORT } else { "" };
+        format!("cannot read {}: {error}{hint}", name(path))
+    };
     let (input, size): (Box<dyn Read>, u64) = if is_stdin(path) {
         (Box::new(io::stdin()), 0)
     } else {

@@ -1,10 +1,11 @@
-//! The command-line tool of gpu-time: `show`, `html`, `merge`, `compare`, `ab`, `doctor`,
+//! The command-line tool of gpu-time: `show`, `html`, `demo`, `merge`, `compare`, `ab`, `doctor`,
 //! `calibrate`.
 
 mod ab;
 mod args;
 mod calibrate;
 mod compare;
+mod demo;
 mod doctor;
 #[cfg(test)]
 #[path = "../tests/fixtures.rs"]
@@ -18,6 +19,7 @@ mod opened_calls;
 mod output;
 mod overlap;
 mod series_id;
+mod trackers;
 
 use std::env;
 use std::path::PathBuf;
@@ -41,6 +43,12 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Show { files, format } => show(&files, format)?,
         Command::Html { file, output } => {
             output::write(output.as_deref(), &input::report(&file)?.to_html())?;
+        }
+        Command::Demo { output: page } => {
+            let report = demo::report()?;
+            output::write(None, &table(&report, View::default())?)?;
+            output::write(Some(&page), &report.to_html())?;
+            message::print(&demo::origin(&report, &page));
         }
         Command::Merge { files, output } => {
             let merged = merge::files(&files)?;
@@ -105,6 +113,12 @@ fn table(snapshot: &Snapshot, view: View) -> Result<String, Failure> {
 /// Prints reports. Several become one table after another, the stacks of all reports, JSON Lines,
 /// or one CSV table whose first column is the file.
 fn show(files: &[PathBuf], format: ReportFormat) -> Result<(), Failure> {
+    let takes_one = [ReportFormat::Pprof, ReportFormat::Bmf, ReportFormat::GithubActionBenchmark];
+    if files.len() > 1 && takes_one.contains(&format) {
+        return Err(
+            "this format has room for one report: `gpu-time merge` makes one of several".to_owned()
+        );
+    }
     for (i, file) in files.iter().enumerate() {
         let snapshot = input::report(file)?;
         let text = match format {
@@ -112,10 +126,16 @@ fn show(files: &[PathBuf], format: ReportFormat) -> Result<(), Failure> {
                 table(&snapshot, variable("GPU_TIME_VIEW", View::parse, View::EXPECTED)?)?
             }
             ReportFormat::Tree => table(&snapshot, View::Tree)?,
-            ReportFormat::Folded if snapshot.tree.is_empty() => {
+            ReportFormat::Folded | ReportFormat::Pprof if snapshot.tree.is_empty() => {
                 return Err(format!("`{}` has no call tree", file.display()));
             }
             ReportFormat::Folded => snapshot.to_folded(),
+            ReportFormat::Pprof => {
+                output::write_bytes(None, &snapshot.to_pprof())?;
+                continue;
+            }
+            ReportFormat::Bmf => trackers::bmf(&snapshot),
+            ReportFormat::GithubActionBenchmark => trackers::github_action_benchmark(&snapshot),
             ReportFormat::Json if files.len() == 1 => snapshot.to_json() + "\n",
             // JSON strings contain no literal line break, so joining the lines changes only the
             // layout.

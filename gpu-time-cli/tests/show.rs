@@ -150,8 +150,18 @@ fn every_command_has_a_manual_page() {
     assert!(page.starts_with(".ie") && page.contains(".SH DESCRIPTION"), "{page}");
     let pages = page.lines().filter_map(|line| line.strip_prefix("gpu\\-time\\-"));
     let commands: Vec<&str> = pages.filter_map(|page| page.strip_suffix("(1)")).collect();
-    let known =
-        ["show", "html", "merge", "compare", "ab", "doctor", "calibrate", "completions", "man"];
+    let known = [
+        "show",
+        "html",
+        "demo",
+        "merge",
+        "compare",
+        "ab",
+        "doctor",
+        "calibrate",
+        "completions",
+        "man",
+    ];
     assert_eq!(commands, known);
     for command in known {
         let page = tool(&["man", command]).success();
@@ -261,4 +271,60 @@ fn kernels_of_single_and_merged_reports_are_shown() {
     assert_eq!(csv.lines().count(), 2, "{csv}");
     let table = show_all(&merged);
     assert!(table.contains("\n  merged: medians of "), "{table}");
+}
+
+#[test]
+fn demo_shows_a_stored_report_and_says_so() {
+    let folder = Folder::new();
+    let page = folder.path("demo.html");
+    let run = tool(&["demo".into(), "-o".into(), page.clone()]);
+    let stored = Snapshot::from_json(include_bytes!("../src/demo.json")).unwrap();
+    assert_eq!((run.code, run.stdout), (Some(0), stored.to_string()));
+    assert_eq!(std::fs::read_to_string(&page).unwrap(), stored.to_html());
+    let gpu = stored.devices.iter().find(|device| device.id != "host").unwrap();
+    let day = stored.process.started.split('T').next().unwrap();
+    for words in ["nothing was measured here", &*gpu.name, day, page.to_str().unwrap()] {
+        assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
+    }
+    assert_eq!(run.stderr.lines().count(), 1);
+}
+
+#[test]
+fn trackers_get_medians_with_intervals() {
+    let folder = Folder::new();
+    let times: Vec<f64> = (0..101).map(|at| 5_000.0 + f64::from(at)).collect();
+    let starved = series("cuda:0", &[], &[9_000.0; 30], 0.0);
+    let sites = vec![
+        site("f", 1, vec![series("cuda:0", &times, &[], 1_000.0)]),
+        site("g", 2, vec![starved]),
+    ];
+    let file = folder.report("r.json", &report(1, vec![gpu("cuda:0", "H200")], sites));
+    let of = |format: &str| {
+        let text =
+            tool(&["show".into(), format!("--format={format}").into(), file.clone()]).success();
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()
+    };
+    let bmf = of("bmf");
+    let latency = &bmf["f on cuda:0"]["latency"];
+    let [low, value, high] =
+        ["lower_value", "value", "upper_value"].map(|key| latency[key].as_f64().unwrap());
+    assert!(low < value && value < high && (value - 4_050.0).abs() < 32.0, "{bmf}");
+    // An upper bound is no median.
+    assert_eq!(bmf.as_object().unwrap().len(), 1, "{bmf}");
+    let list = of("github-action-benchmark");
+    let entry = &list[0];
+    assert_eq!((&entry["name"], &entry["unit"]), (&"f on cuda:0".into(), &"ns".into()));
+    assert_eq!(entry["value"].as_f64(), Some(value));
+    assert_eq!(entry["range"], format!("{low:.0} to {high:.0}"));
+    let both = ["show".into(), "--format=bmf".into(), file.clone(), file];
+    assert!(tool(&both).refusal().contains("`gpu-time merge`"));
+}
+
+#[test]
+fn missing_report_may_be_that_of_a_build_without_the_feature() {
+    let folder = Folder::new();
+    assert!(
+        tool(&["show".into(), folder.path("r.json")]).refusal().contains("the feature `enabled`")
+    );
+    assert!(!tool(&["show".into(), folder.path("r")]).refusal().contains("the feature"));
 }
