@@ -451,18 +451,41 @@ fn report_is_compared_with_itself() {
     assert!(run.success().contains("\n0 slower, 0 faster, "));
 }
 
+/// Returns a function whose calls launch this kernel and another one.
+fn with_kernel(kernel: &str, factor: f64) -> Vec<(&'static str, Series)> {
+    let mut times = opened(4, &[(kernel, 2, 9_000.0), ("add", 1, 500.0)]);
+    times.kernels[0].time_ns = times.kernels[0].time_ns.map(|stats| stats.map(|ns| ns * factor));
+    let series = around(5000.0);
+    vec![("f", value!(Series { timed: series.timed + 4, kernel_times: Some(times), ..series }))]
+}
+
 /// A library may pick other kernels that are as fast, or faster for another reason.
 #[test]
-fn other_kernels_have_a_note() {
-    let of = |kernel: &str| {
-        let kernel_times = Some(opened(4, &[(kernel, 2, 9_000.0), ("add", 1, 500.0)]));
-        let series = around(5000.0);
-        vec![("f", value!(Series { timed: series.timed + 4, kernel_times, ..series }))]
-    };
-    let run = compare(of("gemm_64\u{1b}[31m"), of("gemm_128"), &[]);
-    let note = "\nnote: f on cuda:0 runs other kernels: `gemm_64\\u{1b}[31m` only in the base; \
-                `gemm_128` only in the new report\n";
-    assert!(run.stdout.contains(note), "{}", run.stdout);
+fn other_kernels_are_new_or_gone() {
+    let run = compare(with_kernel("gemm_64\u{1b}[31m", 1.0), with_kernel("gemm_128", 1.0), &[]);
+    for (title, kernel) in [("base", "gemm_64\\u{1b}[31m"), ("new report", "gemm_128")] {
+        let line = format!("note: kernels only in the {title}: f on cuda:0: {kernel}, grid 8×1×1");
+        assert!(run.stdout.contains(&line), "{}", run.stdout);
+    }
     assert_eq!(counts(&run), [0, 0, 1, 0], "{}", run.stdout);
-    assert!(!compare(of("gemm"), of("gemm"), &[]).stdout.contains("kernels"));
+    let run = compare(with_kernel("gemm", 1.0), with_kernel("gemm", 1.0), &[]);
+    assert!(!run.stdout.contains("kernels only in"), "{}", run.stdout);
+}
+
+/// The function hides the change of one of its kernels, which is no reason to fail.
+#[test]
+fn slower_kernel_has_a_row_beside_its_function() {
+    let [base, new] = [1.0, 1.3].map(|factor| with_kernel("gemm", factor));
+    let run = compare(base, new, &[]);
+    let row = run.stdout.lines().find(|line| line.starts_with("f on cuda:0: gemm, grid 8×1×1, "));
+    let row = row.unwrap_or_else(|| panic!("{}", run.stdout));
+    assert!(row.contains("+30.0%") && row.ends_with(" slower"), "{row}");
+    let note = "\nnote: 2 kernels: 1 slower, 0 faster, 1 the same, 0 unknown\n";
+    assert!(run.stdout.contains(note), "{}", run.stdout);
+    assert_eq!((run.code, counts(&run)), (Some(0), [0, 0, 1, 0]), "{}", run.stdout);
+    let json = ["--format".into(), "json".into()];
+    let run = compare(with_kernel("gemm", 1.0), with_kernel("gemm", 1.3), &json);
+    let json: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let kernel = &json["kernels"]["series"][0];
+    assert_eq!(kernel["verdict"], "slower");
 }

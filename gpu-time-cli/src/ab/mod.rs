@@ -1,6 +1,6 @@
 //! The `ab` command: runs two programs in turn and compares them.
 
-mod paired;
+pub mod paired;
 mod program;
 
 use std::ffi::OsString;
@@ -17,6 +17,7 @@ use gpu_time_report::{FEWEST_PAIRS, Look, Snapshot, units};
 
 use crate::compare;
 use crate::compare::comparison::{Comparison, counts};
+use crate::compare::kernels;
 use crate::compare::options::Judging;
 use crate::compare::render::{self, ComparisonFormat};
 use crate::compare::thresholds::Thresholds;
@@ -68,6 +69,9 @@ struct Arm<'a> {
     merge: Merge,
 }
 
+/// The changes so far: of functions, of their kernels, and between the old program and itself.
+type Changes = [Paired; 3];
+
 /// The end of an experiment: its cause, and the progress until then.
 struct End {
     why: Stop,
@@ -92,7 +96,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     };
     let mut arms: Vec<Arm> =
         paths.into_iter().take(if options.control { 3 } else { 2 }).map(|path| arm(path)).collect();
-    let mut paired = [Paired::default(), Paired::default()];
+    let mut paired = Changes::default();
     let end = experiment(options, &thresholds, &mut arms, &mut paired, &interrupted)?;
     report(options, &thresholds, arms, &paired, end)
 }
@@ -112,7 +116,7 @@ fn experiment(
     options: &Options,
     thresholds: &Thresholds,
     arms: &mut [Arm],
-    [paired, control]: &mut [Paired; 2],
+    [functions, kernels, control]: &mut Changes,
     interrupted: &AtomicBool,
 ) -> Result<End, Failure> {
     let started = Instant::now();
@@ -148,12 +152,19 @@ fn experiment(
             }
         }
         if let [old, new, rest @ ..] = &*reports {
-            paired.add(old, new);
+            functions.add(old, new);
+            let views = |of: &[Snapshot], others: &[Snapshot]| {
+                of.iter()
+                    .zip(others)
+                    .map(|(of, other)| kernels::view(of, other))
+                    .collect::<Vec<_>>()
+            };
+            kernels.add(&views(old, new), &views(new, old));
             rest.iter().for_each(|again| control.add(old, again));
         }
         runs += per_block;
         blocks += 1;
-        verdicts = paired.verdicts(thresholds, Look::Early);
+        verdicts = functions.verdicts(thresholds, Look::Early);
         if !verdicts.is_empty() && !verdicts.contains(&Verdict::Unknown) {
             break Stop::Decided;
         }
@@ -193,7 +204,7 @@ fn report(
     options: &Options,
     thresholds: &Thresholds,
     arms: Vec<Arm>,
-    paired: &[Paired; 2],
+    [functions, kernels, control]: &Changes,
     end: End,
 ) -> Result<ExitCode, Failure> {
     if end.blocks == 0 {
@@ -218,10 +229,15 @@ fn report(
             paired.change(label, threshold, look)
         })
     };
-    let mut comparison = compared(&paired[0], new);
+    let mut comparison = compared(functions, new);
     if comparison.rows.is_empty() {
         return Err("cannot compare: the programs have no series in common".to_owned());
     }
+    let views = [kernels::view(old, new), kernels::view(new, old)];
+    let of_kernels = kernels::compared(views.each_ref(), thresholds, |label, _, threshold| {
+        kernels.change(label, threshold, look)
+    });
+    comparison.kernels = Some(Box::new(of_kernels));
     let why = match &end.why {
         Stop::Decided => "every series has a verdict",
         Stop::Limit if options.max_runs.is_some() => "the time or the runs are used up",
@@ -236,7 +252,7 @@ fn report(
         if end.blocks == 1 { "block" } else { "blocks" },
         end.took.as_secs_f64()
     ));
-    let control = again.first().map(|again| compared(&paired[1], again));
+    let control = again.first().map(|again| compared(control, again));
     output::write(None, &render::text(&comparison, control.as_ref(), options.format))?;
     if let Some(control) = &control
         && control.has_changes()

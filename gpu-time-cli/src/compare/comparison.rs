@@ -6,9 +6,12 @@ use gpu_time_report::{Names, Series, Site, Snapshot};
 use serde::Serialize;
 
 use super::change::Pair;
+use super::devices;
 use super::thresholds::{Share, Thresholds};
-use super::{devices, kernels};
 use crate::series_id::{is_same_series, match_sites};
+
+/// The maximum number of kernels in a table or a note.
+const MOST: usize = 10;
 
 /// The result of comparing two reports.
 #[derive(Serialize)]
@@ -25,6 +28,9 @@ pub struct Comparison<'a> {
     /// Reasons why the comparison is less certain, differences between the compared programs and
     /// devices, and the numbers of runs.
     pub notes: Vec<String>,
+    /// The kernels of the functions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernels: Option<Box<Comparison<'a>>>,
 }
 
 /// A series in both reports, with its change.
@@ -66,13 +72,10 @@ impl<'a> Comparison<'a> {
         let mut rows: Vec<Row> = rows.collect();
         let mut notes = devices::provenance(base, new);
         notes.extend(devices::differences(base, new));
-        let kernels =
-            rows.iter().filter_map(|row| kernels::differences(&row.name, row.pair.series));
-        notes.extend(bounded(kernels.collect(), kernels::NOTES, kernels::OTHERS));
         correct(rows.iter_mut().map(|row| &mut row.change));
         rows.sort_by_key(|row| row.change.verdict);
         let (missing, added) = (named(&base_names, &missing), named(&new_names, &added));
-        Comparison { rows, missing, added, notes }
+        Comparison { rows, missing, added, notes, kernels: None }
     }
 
     /// Adds a note with the number of runs, and with the assumption that a single run requires, unless it is 0.
@@ -100,6 +103,12 @@ impl<'a> Comparison<'a> {
         counts(&verdicts)
     }
 
+    /// Returns the rows with the verdicts slower and faster, at most ten.
+    pub fn changed(&self) -> &[Row<'a>] {
+        let changed = self.rows.partition_point(|row| row.change.verdict < Verdict::Unknown);
+        self.rows.get(..changed.min(MOST)).unwrap_or_default()
+    }
+
     /// Returns `true` if any series is slower or faster.
     pub fn has_changes(&self) -> bool {
         let [slower, faster, ..] = self.counts();
@@ -109,6 +118,24 @@ impl<'a> Comparison<'a> {
     /// Returns the series that only one report has, with a title.
     pub fn unmatched(&self) -> [(&'static str, &[String]); 2] {
         [("only in the base", &self.missing), ("only in the new report", &self.added)]
+    }
+
+    /// Returns all notes, and lines about kernels: how many were looked at, and those that only one program has.
+    pub fn all_notes(&self) -> Vec<String> {
+        let mut notes = self.notes.clone();
+        for kernels in self.kernels.iter().filter(|kernels| !kernels.is_empty()) {
+            notes.push(format!("{} kernels: {}", kernels.rows.len(), kernels.summary()));
+            for (title, names) in kernels.unmatched() {
+                let named = bounded(names.to_vec(), MOST, "more").join("; ");
+                notes.extend((!names.is_empty()).then(|| format!("kernels {title}: {named}")));
+            }
+        }
+        notes
+    }
+
+    /// Returns `true` if neither program has any series.
+    fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.missing.is_empty() && self.added.is_empty()
     }
 
     /// Returns the numbers of series by verdict as a sentence.

@@ -42,6 +42,11 @@ pub fn files(
     if comparison.rows.is_empty() {
         return Err("cannot compare: the reports have no series in common".to_owned());
     }
+    let views = [kernels::view(&base, &new), kernels::view(&new, &base)];
+    let kernels = kernels::compared(views.each_ref(), &thresholds, |_, pair, threshold| {
+        pair.change(threshold, between_runs)
+    });
+    comparison.kernels = Some(Box::new(kernels));
     comparison.note_runs(between_runs);
     if [&base, &new].into_iter().any(runs::have_several_processes) {
         let note = "processes of one host that ran at the same time count as one run";

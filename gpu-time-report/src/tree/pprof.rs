@@ -12,10 +12,10 @@ impl Snapshot {
     /// Returns the call tree as an uncompressed profile for [pprof](https://github.com/google/pprof), with a sample for
     /// each path: the estimated number of its calls, and its self time in nanoseconds.
     pub fn to_pprof(&self) -> Vec<u8> {
-        let (mut profile, mut texts) = (Message::default(), Texts::default());
+        let (mut profile, mut texts) = (Message::default(), vec![String::new()]);
         for [kind, unit] in [["calls", "count"], ["gpu", "nanoseconds"]] {
-            let kind = Message::default().number(1, texts.of(kind)).number(2, texts.of(unit));
-            profile = profile.message(1, &kind);
+            let [kind, unit] = [kind, unit].map(|text| number(&mut texts, text));
+            profile = profile.message(1, &Message::default().number(1, kind).number(2, unit));
         }
         // The numbers of functions, from 1.
         let mut functions: BTreeMap<(&str, Option<usize>), u64> = BTreeMap::new();
@@ -32,42 +32,31 @@ impl Snapshot {
                 profile = profile.message(2, &sample);
             }
         }
-        for ((name, site), number) in functions {
+        for ((name, site), id) in functions {
             let site = site.and_then(|at| self.sites.get(at));
             let line = site.map_or(0, |site| u64::from(site.line));
-            let file = texts.of(site.map_or("", |site| &site.file));
-            let name = texts.of(&printable(name));
-            let function = Message::default().number(1, number).number(2, name).number(4, file);
-            let line = Message::default().number(1, number).number(2, line);
-            let location = Message::default().number(1, number).message(4, &line);
+            let file = number(&mut texts, site.map_or("", |site| &site.file));
+            let name = number(&mut texts, &printable(name));
+            let function = Message::default().number(1, id).number(2, name).number(4, file);
+            let line = Message::default().number(1, id).number(2, line);
+            let location = Message::default().number(1, id).message(4, &line);
             profile = profile.message(4, &location).message(5, &function);
         }
-        for text in texts.0 {
+        for text in texts {
             profile = profile.bytes(6, text.as_bytes());
         }
         profile.number(10, self.process.wall_ns).0
     }
 }
 
-/// The table of texts, which begins with the empty one.
-struct Texts(Vec<String>);
-
-impl Default for Texts {
-    fn default() -> Texts {
-        Texts(vec![String::new()])
-    }
-}
-
-impl Texts {
-    /// Returns the number of a text.
-    fn of(&mut self, text: &str) -> u64 {
-        let known = self.0.iter().position(|known| known == text);
-        let at = known.unwrap_or_else(|| {
-            self.0.push(text.to_owned());
-            self.0.len() - 1
-        });
-        at as u64
-    }
+/// Returns the number of a text in the table, which begins with the empty one.
+fn number(texts: &mut Vec<String>, text: &str) -> u64 {
+    let known = texts.iter().position(|known| known == text);
+    let at = known.unwrap_or_else(|| {
+        texts.push(text.to_owned());
+        texts.len() - 1
+    });
+    at as u64
 }
 
 /// A message of Protocol Buffers.

@@ -63,12 +63,13 @@ fn part(comparison: &Comparison) -> Markup {
             }
         }
         @let lists = comparison.unmatched();
-        @if !comparison.notes.is_empty() || lists.iter().any(|(_, names)| !names.is_empty()) {
+        @let notes = comparison.all_notes();
+        @if !notes.is_empty() || lists.iter().any(|(_, names)| !names.is_empty()) {
             ul {
                 @for (title, names) in lists {
                     @for name in names { li { (title) ": " (printable(name)) } }
                 }
-                @for note in &comparison.notes { li { (printable(note)) } }
+                @for note in &notes { li { (printable(note)) } }
             }
         }
     }

@@ -3,7 +3,7 @@
 use gpu_time_report::judge::Verdict;
 use gpu_time_report::printable;
 
-use super::figures::{COLUMNS, CONTROL, figures};
+use super::figures::{COLUMNS, CONTROL, KERNEL_COLUMNS, figures};
 use crate::compare::comparison::{Comparison, Row};
 
 /// The maximum number of rows in a table and of names in a list. A comment has at most 65,536
@@ -24,9 +24,12 @@ fn body(comparison: &Comparison) -> String {
     // The rows are sorted by verdict, and `same` comes last.
     let at = comparison.rows.partition_point(|row| row.change.verdict != Verdict::Same);
     let (changed, same) = comparison.rows.split_at(at);
-    let mut text = table(changed);
+    let mut text = table(COLUMNS, changed);
+    if let Some(kernels) = &comparison.kernels {
+        text += &table(KERNEL_COLUMNS, kernels.changed());
+    }
     if !same.is_empty() {
-        text += &folded(&format!("{} the same", same.len()), &table(same));
+        text += &folded(&format!("{} the same", same.len()), &table(COLUMNS, same));
     }
     for (title, names) in comparison.unmatched() {
         if !names.is_empty() {
@@ -34,17 +37,17 @@ fn body(comparison: &Comparison) -> String {
             text += &format!("- {title}: {}\n", names.join(", "));
         }
     }
-    for note in &comparison.notes {
-        text += &format!("- note: {}\n", escaped(&printable(note)));
+    for note in comparison.all_notes() {
+        text += &format!("- note: {}\n", escaped(&printable(&note)));
     }
     text
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(columns: [&str; 6], rows: &[Row]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let mut text = format!("| {} |\n|---|--:|--:|--:|--:|---|\n", COLUMNS.join(" | "));
+    let mut text = format!("| {} |\n|---|--:|--:|--:|--:|---|\n", columns.join(" | "));
     for row in rows.iter().take(MAX_ROWS) {
         let mark = match row.change.verdict {
             Verdict::Slower => "🔴 ",
