@@ -19,3 +19,5 @@ page!(meaning_of_numbers: "../docs/meaning-of-numbers.md");
 page!(production: "../docs/production.md");
 page!(recipes: "../docs/recipes.md");
 page!(spans: "../docs/spans.md");
+page!(troubleshooting: "../docs/troubleshooting.md");
+page!(without_a_gpu: "../docs/without-a-gpu.md");
