@@ -1,6 +1,6 @@
 //! Kernels that only one of two programs runs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gpu_time_report::units::bounded;
 use gpu_time_report::{Kernel, KernelTimes, Series, shortened_kernels};
@@ -24,8 +24,9 @@ pub fn differences(name: &str, [base, new]: [&Series; 2]) -> Option<String> {
     let (base, new) = base.zip(new)?;
     // Kernels beyond a report's limit are combined and have no names.
     let is_complete = |names: &BTreeSet<&str>| !names.contains(Kernel::OTHER);
-    let all: BTreeSet<&str> = base.union(&new).copied().collect();
-    let short = shortened_kernels(all.iter().copied(), COLUMNS);
+    let all: Vec<&str> = base.union(&new).copied().collect();
+    let short: BTreeMap<&str, String> =
+        all.iter().copied().zip(shortened_kernels(&all, COLUMNS)).collect();
     let only = |ours: &BTreeSet<&str>, theirs: &BTreeSet<&str>, place: &str| {
         let only = ours.difference(theirs).filter(|name| **name != Kernel::OTHER);
         let named = only.map(|name| format!("`{}`", short[name])).collect();

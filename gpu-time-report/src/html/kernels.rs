@@ -53,12 +53,8 @@ impl Kernels {
         let rows = sites.iter().map(|site| site.series.iter().map(&mut row).collect()).collect();
         let mut names: Vec<&str> = indices.keys().copied().collect();
         names.sort_by_key(|name| indices[name]);
-        let short = kernel_names::shortened(names.iter().copied(), NAME);
-        let short = names.iter().enumerate().filter_map(|(at, name)| {
-            let short = short.get(name).filter(|short| short != name)?;
-            Some((at, short.clone()))
-        });
-        let short_names = short.collect();
+        let short = kernel_names::shortened(&names, NAME).into_iter().enumerate();
+        let short_names = short.filter(|(at, short)| short != names[*at]).collect();
         Kernels { names: names.into_iter().map(str::to_owned).collect(), short_names, rows }
     }
 }
