@@ -1,7 +1,6 @@
 //! Groups rows for the table and the page. A function and its launches form a group.
 
 use std::collections::HashMap;
-use std::ops::Add;
 
 use crate::analysis::Analysis;
 use crate::figure::Figure;
@@ -33,14 +32,14 @@ pub fn of<'a>(analysis: &Analysis<'a>) -> Vec<Group<'a>> {
         let longest = node.site.map(|site| in_tree.entry(site).or_default());
         longest.into_iter().for_each(|ns| *ns = ns.max(node.inclusive_ns));
     }
-    let total = |groups: &Vec<Group>| match groups.iter().map(Group::total).fold(0.0, Add::add) {
+    let total = |groups: &Vec<Group>| match groups.iter().map(Group::total).sum() {
         0.0 => groups.first().and_then(|first| in_tree.get(&first.at)).copied().unwrap_or_default(),
         ns => ns,
     };
-    let own = |groups: &Vec<Group>| {
-        let shares = groups.iter().filter_map(|group| group.share(shares));
-        shares.reduce(Figure::add).map_or(-1.0, |share| share.value)
+    let both = |one: f64, other: f64| {
+        if one.min(other) < 0.0 { one.max(other) } else { one + other }
     };
+    let own = |groups: &Vec<Group>| groups.iter().map(share).reduce(both).unwrap_or(-1.0);
     let sites = snapshot.sites.iter().enumerate();
     let mut functions: Vec<Vec<Group>> = sites.map(|(at, site)| of_site(at, site)).collect();
     for groups in &mut functions {

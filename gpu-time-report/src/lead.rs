@@ -82,9 +82,7 @@ impl<'a> Lead<'a> {
 
     /// Returns what to look at first as one line.
     pub fn line(&self) -> Option<String> {
-        let first = self.first.as_ref().map(First::to_string);
-        let sentences: Vec<String> = [self.outside.clone(), first].into_iter().flatten().collect();
-        (!sentences.is_empty()).then(|| sentences.join(" "))
+        units::joined(&[self.outside.clone(), self.first.as_ref().map(First::to_string)], " ")
     }
 }
 

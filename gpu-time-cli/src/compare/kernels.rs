@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpu_time_report::units::bounded;
+use gpu_time_report::units::{bounded, joined};
 use gpu_time_report::{Kernel, KernelTimes, Series, shortened_kernels};
 
 /// The maximum number of kernels that a note names.
@@ -35,8 +35,7 @@ pub fn differences(name: &str, [base, new]: [&Series; 2]) -> Option<String> {
             .then(|| format!("{} only in {place}", named.join(", ")))
     };
     let parts = [only(&base, &new, "the base"), only(&new, &base, "the new report")];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| format!("{name} runs other kernels: {}", parts.join("; ")))
+    joined(&parts, "; ").map(|parts| format!("{name} runs other kernels: {parts}"))
 }
 
 fn names(times: &KernelTimes) -> BTreeSet<&str> {
