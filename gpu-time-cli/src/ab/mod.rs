@@ -19,7 +19,6 @@ use crate::compare;
 use crate::compare::comparison::{Comparison, counts};
 use crate::compare::options::Judging;
 use crate::compare::render::{self, ComparisonFormat};
-use crate::compare::thresholds::Thresholds;
 use crate::merge::Merge;
 use crate::message::{self, Failure, UNUSABLE};
 use crate::{doctor, output};
@@ -78,7 +77,6 @@ struct End {
 
 /// Runs the experiment, prints the result and returns the exit code.
 pub fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let thresholds = options.judging.thresholds()?;
     for warning in doctor::warnings() {
         message::print(&format!("warning: {warning}"));
     }
@@ -93,8 +91,8 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     let mut arms: Vec<Arm> =
         paths.into_iter().take(if options.control { 3 } else { 2 }).map(|path| arm(path)).collect();
     let mut paired = [Paired::default(), Paired::default()];
-    let end = experiment(options, &thresholds, &mut arms, &mut paired, &interrupted)?;
-    report(options, &thresholds, arms, &paired, end)
+    let end = experiment(options, &mut arms, &mut paired, &interrupted)?;
+    report(options, arms, &paired, end)
 }
 
 /// Returns a flag that SIGHUP, SIGINT and SIGTERM set instead of ending this process, which would
@@ -110,7 +108,6 @@ fn on_signals() -> io::Result<Arc<AtomicBool>> {
 /// Runs blocks until every series has a verdict, or something else stops the experiment.
 fn experiment(
     options: &Options,
-    thresholds: &Thresholds,
     arms: &mut [Arm],
     [paired, control]: &mut [Paired; 2],
     interrupted: &AtomicBool,
@@ -153,7 +150,7 @@ fn experiment(
         }
         runs += per_block;
         blocks += 1;
-        verdicts = paired.verdicts(thresholds, Look::Early);
+        verdicts = paired.verdicts(&options.judging, Look::Early);
         if !verdicts.is_empty() && !verdicts.contains(&Verdict::Unknown) {
             break Stop::Decided;
         }
@@ -191,7 +188,6 @@ fn block(arms: &[Arm], interrupted: &AtomicBool) -> Result<Vec<Vec<Snapshot>>, S
 /// Prints the comparison at the end of the experiment and returns the exit code.
 fn report(
     options: &Options,
-    thresholds: &Thresholds,
     arms: Vec<Arm>,
     paired: &[Paired; 2],
     end: End,
@@ -210,11 +206,11 @@ fn report(
     }
     let merged = arms.into_iter().map(|arm| arm.merge.finish()).collect::<Vec<_>>();
     let [old, new, again @ ..] = &*merged else { return Err("nothing to compare".to_owned()) };
-    options.judging.report_unused(thresholds, old, new);
+    options.judging.report_unused(old, new);
     // A limit on the time or on the runs does not depend on the ratios.
     let look = if matches!(end.why, Stop::Limit) { Look::Last } else { Look::Early };
     let compared = |paired: &Paired, new| {
-        Comparison::of(old, new, thresholds, |label, _, threshold| {
+        Comparison::of(old, new, &options.judging, |label, _, threshold| {
             paired.change(label, threshold, look)
         })
     };

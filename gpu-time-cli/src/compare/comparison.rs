@@ -6,7 +6,8 @@ use gpu_time_report::{Names, Series, Site, Snapshot};
 use serde::Serialize;
 
 use super::change::Pair;
-use super::thresholds::{Share, Thresholds};
+use super::options::Judging;
+use super::thresholds::Share;
 use super::{devices, kernels};
 use crate::series_id::{is_same_series, match_sites};
 
@@ -50,7 +51,7 @@ impl<'a> Comparison<'a> {
     pub fn of(
         base: &'a Snapshot,
         new: &'a Snapshot,
-        thresholds: &Thresholds,
+        judging: &Judging,
         change: impl Fn(&str, &Pair, Share) -> Change,
     ) -> Comparison<'a> {
         let Matches { pairs, missing, added } = matches(base, new);
@@ -60,7 +61,7 @@ impl<'a> Comparison<'a> {
         };
         let rows = pairs.into_iter().map(|pair| {
             let name = name(&base_names, pair.site, pair.series[0]);
-            let change = change(&name, &pair, thresholds.of(&pair.site.name));
+            let change = change(&name, &pair, judging.threshold(&pair.site.name));
             Row { name, change, pair }
         });
         let mut rows: Vec<Row> = rows.collect();

@@ -33,10 +33,9 @@ pub fn files(
     between_runs: Share,
     format: ComparisonFormat,
 ) -> Result<ExitCode, Failure> {
-    let thresholds = judging.thresholds()?;
     let (base, new) = (runs::joined(&input::report(base)?), runs::joined(&input::report(new)?));
-    judging.report_unused(&thresholds, &base, &new);
-    let mut comparison = Comparison::of(&base, &new, &thresholds, |_, pair, threshold| {
+    judging.report_unused(&base, &new);
+    let mut comparison = Comparison::of(&base, &new, judging, |_, pair, threshold| {
         pair.change(threshold, between_runs)
     });
     if comparison.rows.is_empty() {
