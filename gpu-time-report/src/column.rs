@@ -106,6 +106,24 @@ impl Column {
         }
     }
 
+    /// Returns the name of a column with figures in CSV. Times there are in nanoseconds, and shares are fractions.
+    pub fn csv(self) -> Option<&'static str> {
+        Some(match self {
+            Column::Calls => "calls",
+            Column::Samples => "samples",
+            Column::Median => "median_ns",
+            Column::P5 => "p5_ns",
+            Column::P95 => "p95_ns",
+            Column::Own => "self_ns",
+            Column::Total => "total_ns",
+            Column::Error => "total_error",
+            Column::Share => "share",
+            Column::GbPerS => "gb_per_s",
+            Column::TflopPerS => "tflop_per_s",
+            _ => return None,
+        })
+    }
+
     /// Returns `true` if the cells are aligned at the right.
     pub fn is_right(self) -> bool {
         !matches!(self, Column::Function | Column::Key | Column::On | Column::Cache)

@@ -6,6 +6,7 @@ use crate::analysis::Analysis;
 use crate::figure::Figure;
 use crate::largest::sort_by_largest;
 use crate::own_times::Shares;
+use crate::row::Row;
 use crate::{CacheState, Series, Site, series};
 
 /// A function, with its launches, on one device, in one cache state and with one key.
@@ -83,7 +84,17 @@ fn is_launch_of(launch: &Series, calls: &Series) -> bool {
     cache && launch.device == calls.device && launch.key == calls.key
 }
 
-impl Group<'_> {
+impl<'a> Group<'a> {
+    /// Returns the row of the function, or that of one of its launches.
+    pub fn row(&self, launch: Option<&'a Series>, shares: &Shares) -> Row<'a> {
+        let row = match launch.or(self.head) {
+            Some(series) => Row::of_series((self.at, self.site), series, shares, String::new()),
+            None => Row::of(self.site, &[], String::new()),
+        };
+        let has_calls = self.has_calls && launch.is_none();
+        Row { calls: has_calls.then_some(self.site.calls), ..row }
+    }
+
     /// Returns the share of its first row that has one.
     pub fn share(&self, shares: &Shares) -> Option<Figure> {
         let mut rows = self.head.iter().chain(&self.launches);

@@ -316,7 +316,8 @@ fn gaps(series: &Series) -> Option<String> {
     joined(&[counts, lost], "; ")
 }
 
-fn listed(parts: &[(u64, &str)]) -> Option<String> {
+/// Lists the counts above 0.
+pub fn listed(parts: &[(u64, &str)]) -> Option<String> {
     let part = |(count, what): &(u64, &str)| {
         (*count > 0).then(|| format!("{} {what}", units::count(*count)))
     };
