@@ -208,23 +208,16 @@ fn faster_and_same_exit_with_0() {
 }
 
 #[test]
-fn thresholds_from_file_and_option() {
-    let folder = Folder::new();
-    let limits =
-        folder.write("limits.toml", "threshold = \"50%\"\n[functions]\n\"app::*\" = \"1%\"\n");
+fn thresholds_by_pattern() {
     let both = |factor: f64| vec![("app::f", around(20e3 * factor)), ("g", around(20e3 * factor))];
     let with = |more: &[PathBuf]| compare(both(1.0), both(1.04), more);
     assert_eq!(with(&[]).code, Some(0));
-    let run = with(&["--thresholds".into(), limits.clone()]);
+    let run = with(&["--threshold=50%".into(), "--threshold=app::*=1%".into()]);
     assert!(row(&run, "app::f").ends_with(" slower") && row(&run, "g").ends_with(" same"));
     assert_eq!(run.code, Some(1));
     let run = with(&["--threshold=2%".into()]);
     assert_eq!(counts(&run), [2, 0, 0, 0], "{}", run.stdout);
-
-    let invalid = folder.write("invalid.toml", "threshold = \"50%\"\nfunctions = 3\n");
-    let line = with(&["--thresholds".into(), invalid]).refusal();
-    assert!(line.contains("invalid.toml`, line 2: "), "{line}");
-    assert!(with(&["--threshold=much".into()]).stderr.contains("such as `5%`"));
+    assert!(with(&["--threshold=app::*=much".into()]).stderr.contains("such as `5%`"));
 }
 
 #[test]
@@ -301,13 +294,11 @@ fn fail_on_unknown_and_missing() {
 
 #[test]
 fn unused_threshold_pattern_is_reported() {
-    let folder = Folder::new();
-    let patterns = "[functions]\n\"f\" = \"9%\"\n\"*::decoed\" = \"2%\"\n\"x\" = \"2%\"\n";
-    let limits = folder.write("limits.toml", patterns);
     let f = || vec![("f", around(2e4))];
-    let run = compare(f(), f(), &["--thresholds".into(), limits.clone()]);
-    let line = format!("gpu-time: `{}`: no function matches `*::decoed`, `x`\n", limits.display());
-    assert_eq!((run.code, run.stderr), (Some(0), line));
+    let patterns = ["f=9%", "*::decoed=2%", "x=2%"].map(|one| format!("--threshold={one}").into());
+    let run = compare(f(), f(), &patterns);
+    let line = "gpu-time: no function matches `*::decoed`, `x`\n";
+    assert_eq!((run.code, &*run.stderr), (Some(0), line));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::kinds::named;
 use crate::marks::{Mark, Printed};
 use crate::row::Row;
 use crate::scale::Scale;
-use crate::units::{self, percent, printable};
+use crate::units::{self, Unit, percent, printable};
 use crate::{CacheState, Clock, Series, Site};
 
 named! {
@@ -106,6 +106,24 @@ impl Column {
         }
     }
 
+    /// Returns the name of a column with figures in CSV. Times there are in nanoseconds, and shares are fractions.
+    pub fn csv(self) -> Option<&'static str> {
+        Some(match self {
+            Column::Calls => "calls",
+            Column::Samples => "samples",
+            Column::Median => "median_ns",
+            Column::P5 => "p5_ns",
+            Column::P95 => "p95_ns",
+            Column::Own => "self_ns",
+            Column::Total => "total_ns",
+            Column::Error => "total_error",
+            Column::Share => "share",
+            Column::GbPerS => "gb_per_s",
+            Column::TflopPerS => "tflop_per_s",
+            _ => return None,
+        })
+    }
+
     /// Returns `true` if the cells are aligned at the right.
     pub fn is_right(self) -> bool {
         !matches!(self, Column::Function | Column::Key | Column::On | Column::Cache)
@@ -145,7 +163,11 @@ impl Column {
                 }
                 None => Cell::count(row.calls?),
             },
-            Column::Samples => Cell::count(row.samples?),
+            Column::Samples => {
+                let mut cell = Cell::count(row.samples?);
+                cell.text += printed.mark(row.is_missing_some, Mark::Missing);
+                cell
+            }
             Column::Median => {
                 let median = row.stats?.median;
                 let is = |is: fn(&Series) -> bool| row.series.is_some_and(is);
@@ -153,7 +175,8 @@ impl Column {
                 let is_raw = |of: &Series| of.net_ns.is_none() && of.net_sum_ns.is_some();
                 let chip = is(is_raw).then(|| printed.print(Mark::Raw));
                 let figure = Figure::new(median, Bound::at_most(is(Series::is_bound)));
-                let text = figure.print(&times.text(median), printed);
+                let (unit, name) = unit_of_row(times, median);
+                let text = figure.print(&(unit.number(median) + &name), printed);
                 Cell { chip, ..Cell::time(text, median) }
             }
             Column::P5 => time(row.stats?.p5),
@@ -163,9 +186,7 @@ impl Column {
                 if stats.max <= 0.0 {
                     return Some(Cell::text(units::NOTHING.to_owned()));
                 }
-                let unit = times.unit_for(stats.median);
-                let is_own = unit != times.unit();
-                let name = if is_own { format!(" {}", unit.name()) } else { String::new() };
+                let (unit, name) = unit_of_row(times, stats.median);
                 let [p5, p95] = [stats.p5, stats.p95].map(|ns| unit.number(ns));
                 Cell::text(format!("{p5}–{p95}{name}"))
             }
@@ -230,6 +251,14 @@ impl Cell {
     fn count(count: u64) -> Cell {
         Cell::number(units::count(count), count as f64)
     }
+}
+
+/// Returns the unit of a row's times, in which each has the same digits, and the name that follows them if it is not that of
+/// the column.
+fn unit_of_row(times: &Scale, median_ns: f64) -> (Unit, String) {
+    let unit = times.unit_for(median_ns);
+    let is_own = unit != times.unit();
+    (unit, if is_own { format!(" {}", unit.name()) } else { String::new() })
 }
 
 /// Returns the time of all calls.

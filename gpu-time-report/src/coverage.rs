@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::largest::sort_by_largest;
+use crate::notes::listed;
 use crate::units::{self, percent_with_error};
 
 /// The minimum share of the phases that are in no figure for a warning.
@@ -176,12 +177,7 @@ impl Coverage {
 
     /// Returns the numbers of phases that are in no figure, in words.
     fn unknown_words(&self, incomplete: &str) -> String {
-        let kinds = [(self.incomplete, incomplete), (self.missed, "missed")];
-        let counted = kinds.into_iter().filter(|(count, _)| *count > 0);
-        counted
-            .map(|(count, kind)| format!("{} {kind}", units::count(count)))
-            .collect::<Vec<_>>()
-            .join(", ")
+        listed(&[(self.incomplete, incomplete), (self.missed, "missed")]).unwrap_or_default()
     }
 
     /// Returns a warning if many windows are in no figure.

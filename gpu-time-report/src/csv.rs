@@ -3,7 +3,6 @@
 
 use crate::analysis::Analysis;
 use crate::column::{Column, Sheet};
-use crate::groups::Group;
 use crate::marks::Printed;
 use crate::row::Row;
 use crate::units::printable;
@@ -12,21 +11,6 @@ use crate::{Launch, Process, Series, Site, Snapshot, groups};
 /// The columns before and behind the figures of a row.
 const BEFORE: [&str; 8] = ["function", "file", "line", "launch", "key", "device", "clock", "cache"];
 const BEHIND: [&str; 4] = ["upper_bound", "label", "program_version", "host"];
-
-/// The columns of the table that have figures, with their names. The figures have no other unit.
-const FIGURES: [(Column, &str); 11] = [
-    (Column::Calls, "calls"),
-    (Column::Samples, "samples"),
-    (Column::Median, "median_ns"),
-    (Column::P5, "p5_ns"),
-    (Column::P95, "p95_ns"),
-    (Column::Own, "self_ns"),
-    (Column::Total, "total_ns"),
-    (Column::Error, "total_error"),
-    (Column::Share, "share"),
-    (Column::GbPerS, "gb_per_s"),
-    (Column::TflopPerS, "tflop_per_s"),
-];
 
 impl Snapshot {
     /// Returns the CSV report: a header, then one line for each function, with each key, device, clock and cache state by
@@ -46,22 +30,19 @@ impl Analysis<'_> {
     /// apart.
     pub fn csv(&self, report: &Snapshot) -> String {
         let mut text = String::new();
-        let names = FIGURES.map(|(_, name)| name);
+        let names = Column::ALL.into_iter().filter_map(Column::csv);
         let header = BEFORE.into_iter().chain(names).chain(BEHIND).map(str::to_owned);
         write_line(&mut text, header);
         let printed = Printed::default();
         let sheet = Sheet::of(self, &printed, 0);
-        for Group { at, site, head, launches, has_calls } in groups::of(self) {
-            let name = Some((&*report.sites[at].name, site));
-            let row = |series| Row::of_series((at, site), series, &self.shares, String::new());
-            let function = head.map_or_else(|| Row::of(site, &[], String::new()), row);
-            let calls = has_calls.then_some(site.calls);
-            if head.is_some() || calls.is_some() {
-                write_row(&mut text, name, &Row { calls, ..function }, &sheet);
+        for group in groups::of(self) {
+            let name = Some((&*report.sites[group.at].name, group.site));
+            if group.head.is_some() || group.has_calls {
+                write_row(&mut text, name, &group.row(None, &self.shares), &sheet);
             }
-            launches
-                .into_iter()
-                .for_each(|launch| write_row(&mut text, name, &row(launch), &sheet));
+            for launch in &group.launches {
+                write_row(&mut text, name, &group.row(Some(launch), &self.shares), &sheet);
+            }
         }
         for row in Row::beside_functions(&self.shares) {
             write_row(&mut text, None, &row, &sheet);
@@ -86,7 +67,8 @@ fn write_row(text: &mut String, function: Option<(&str, &Site)>, row: &Row, shee
         of_series(|series| series.clock.name().to_owned()),
         of_series(|series| series.cache.name().to_owned()),
     ];
-    let figures = FIGURES.iter().map(|(column, _)| {
+    let columns = Column::ALL.into_iter().filter(|column| column.csv().is_some());
+    let figures = columns.map(|column| {
         let value = column.cell(row, sheet).and_then(|cell| cell.value);
         // Whole numbers have no decimals.
         value.map(|value| value.to_string()).unwrap_or_default()

@@ -141,6 +141,7 @@ impl Device {
     /// are pooled, weighted by the times that they stand for. Other values become unknown if they differ. Leaves the
     /// warnings, and what is about the merged processes.
     #[doc(hidden)]
+    #[inline] // compiled only in crates that merge reports
     pub fn merge(&mut self, theirs: &Device, covered_ns: [f64; 2]) {
         macro_rules! agree_on {
             ($($field:ident)*) => {

@@ -1,12 +1,12 @@
 //! Groups rows for the table and the page. A function and its launches form a group.
 
 use std::collections::HashMap;
-use std::ops::Add;
 
 use crate::analysis::Analysis;
 use crate::figure::Figure;
 use crate::largest::sort_by_largest;
 use crate::own_times::Shares;
+use crate::row::Row;
 use crate::{CacheState, Series, Site, series};
 
 /// A function, with its launches, on one device, in one cache state and with one key.
@@ -33,14 +33,14 @@ pub fn of<'a>(analysis: &Analysis<'a>) -> Vec<Group<'a>> {
         let longest = node.site.map(|site| in_tree.entry(site).or_default());
         longest.into_iter().for_each(|ns| *ns = ns.max(node.inclusive_ns));
     }
-    let total = |groups: &Vec<Group>| match groups.iter().map(Group::total).fold(0.0, Add::add) {
+    let total = |groups: &Vec<Group>| match groups.iter().map(Group::total).sum() {
         0.0 => groups.first().and_then(|first| in_tree.get(&first.at)).copied().unwrap_or_default(),
         ns => ns,
     };
-    let own = |groups: &Vec<Group>| {
-        let shares = groups.iter().filter_map(|group| group.share(shares));
-        shares.reduce(Figure::add).map_or(-1.0, |share| share.value)
+    let both = |one: f64, other: f64| {
+        if one.min(other) < 0.0 { one.max(other) } else { one + other }
     };
+    let own = |groups: &Vec<Group>| groups.iter().map(share).reduce(both).unwrap_or(-1.0);
     let sites = snapshot.sites.iter().enumerate();
     let mut functions: Vec<Vec<Group>> = sites.map(|(at, site)| of_site(at, site)).collect();
     for groups in &mut functions {
@@ -84,7 +84,17 @@ fn is_launch_of(launch: &Series, calls: &Series) -> bool {
     cache && launch.device == calls.device && launch.key == calls.key
 }
 
-impl Group<'_> {
+impl<'a> Group<'a> {
+    /// Returns the row of the function, or that of one of its launches.
+    pub fn row(&self, launch: Option<&'a Series>, shares: &Shares) -> Row<'a> {
+        let row = match launch.or(self.head) {
+            Some(series) => Row::of_series((self.at, self.site), series, shares, String::new()),
+            None => Row::of(self.site, &[], String::new()),
+        };
+        let has_calls = self.has_calls && launch.is_none();
+        Row { calls: has_calls.then_some(self.site.calls), ..row }
+    }
+
     /// Returns the share of its first row that has one.
     pub fn share(&self, shares: &Shares) -> Option<Figure> {
         let mut rows = self.head.iter().chain(&self.launches);

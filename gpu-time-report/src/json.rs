@@ -7,6 +7,7 @@ use std::fmt;
 use serde_json::Value;
 use serde_json::error::Category;
 
+use crate::checked::check_keys;
 use crate::{Node, Snapshot, schema, tree, units};
 
 impl Snapshot {
@@ -37,7 +38,9 @@ impl Snapshot {
             return Err(ReadError(why));
         }
         snapshot.check();
+        snapshot.tree.iter_mut().for_each(|node| check_keys(&mut node.self_ns_by_device));
         for device in &mut snapshot.devices {
+            device.throttle.iter_mut().for_each(check_keys);
             device.used_by.sort_unstable();
             device.used_by.dedup();
         }
@@ -51,6 +54,7 @@ impl Snapshot {
 pub struct ReadError(String);
 
 impl ReadError {
+    #[inline] // as `from_json`
     fn of(text: &[u8], error: serde_json::Error) -> ReadError {
         let syntax = |error: serde_json::Error| match error.classify() {
             Category::Eof => format!("the JSON ends early: {error}"),

@@ -1,8 +1,8 @@
 //! Short forms of kernel names, whose template arguments may be hundreds of characters long.
 
-use std::collections::{BTreeSet, HashMap};
-
 use unicode_width::UnicodeWidthStr;
+
+use crate::shorten::told_apart;
 
 /// Replaces the parts of a name that are left out.
 const GAP: &str = "…";
@@ -10,58 +10,43 @@ const GAP: &str = "…";
 /// Returns a short form for each name, at most `columns` wide unless that would make two names
 /// equal. It keeps the function's name and the tokens in which names of the same function differ,
 /// however deep inside of the template arguments they are.
-pub fn shortened<'a>(
-    names: impl Iterator<Item = &'a str>,
-    columns: usize,
-) -> HashMap<&'a str, String> {
-    let names: BTreeSet<&str> = names.collect();
-    let mut by_function: HashMap<Option<String>, Vec<Name>> = HashMap::new();
-    for name in names.iter().filter(|name| name.width() > columns) {
-        let name = Name::of(name);
-        by_function.entry(name.function()).or_default().push(name);
-    }
-    let fitting = names.iter().filter(|name| name.width() <= columns);
-    let mut short: HashMap<&str, String> =
-        fitting.map(|name| (*name, (*name).to_owned())).collect();
-    for same in by_function.into_values() {
-        short.extend(excerpts(same, columns));
-    }
-    let mut seen: HashMap<&str, u32> = HashMap::new();
-    short.values().for_each(|shown| *seen.entry(shown).or_default() += 1);
-    let is_ambiguous = |shown: &str| seen.get(shown).is_some_and(|count| *count > 1);
-    let ambiguous: Vec<&str> =
-        short.iter().filter(|(_, shown)| is_ambiguous(shown)).map(|(name, _)| *name).collect();
-    short.extend(ambiguous.into_iter().map(|name| (name, name.to_owned())));
-    short
+pub fn shortened(names: &[&str], columns: usize) -> Vec<String> {
+    told_apart(names, &|names| excerpts(names, columns), &|name, _| name.to_owned())
 }
 
 /// Returns the short form of a single name.
 pub fn short(name: &str, columns: usize) -> String {
-    shortened(std::iter::once(name), columns).remove(name).unwrap_or_default()
+    shortened(&[name], columns).concat()
 }
 
-/// Returns the excerpts of the names of one function.
-fn excerpts<'a>(mut names: Vec<Name<'a>>, columns: usize) -> Vec<(&'a str, String)> {
-    names.sort_by(|a, b| a.tokens.cmp(&b.tokens));
-    let shared: Vec<usize> = names.windows(2).map(Name::shared_tokens).collect();
-    let excerpt = |(at, name): (usize, &Name<'a>)| {
+/// Returns the names, with excerpts of those that are too long.
+fn excerpts(names: &[&str], columns: usize) -> Vec<String> {
+    let mut texts: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let long = (0..names.len()).filter(|&at| names[at].width() > columns);
+    let mut long: Vec<(usize, Name)> = long.map(|at| (at, Name::of(names[at]))).collect();
+    long.sort_by(|(_, a), (_, b)| (a.function(), &a.tokens).cmp(&(b.function(), &b.tokens)));
+    for same in long.chunk_by(|(_, a), (_, b)| a.function() == b.function()) {
         // Find the first token that differs from each other name. In sorted order, the names that
         // share the most tokens with this one are next to it.
-        let (before, after) = shared.split_at(at);
-        let least = |least: &mut usize, shared: &usize| {
-            *least = (*least).min(*shared);
-            Some(*least)
-        };
-        let before = before.iter().rev().scan(usize::MAX, least);
-        let differing = before.chain(after.iter().scan(usize::MAX, least)).collect();
-        (name.full, name.excerpt(&differing, columns))
-    };
-    names.iter().enumerate().map(excerpt).collect()
+        let shared: Vec<usize> = same.windows(2).map(Name::shared_tokens).collect();
+        for (place, (at, name)) in same.iter().enumerate() {
+            let (before, after) = shared.split_at(place);
+            let mut differs = vec![false; name.tokens.len()];
+            let mut note = |least: usize, shared: &usize| {
+                let least = least.min(*shared);
+                set(&mut differs, least, true);
+                least
+            };
+            before.iter().rev().fold(usize::MAX, &mut note);
+            after.iter().fold(usize::MAX, &mut note);
+            texts[*at] = name.excerpt(&differs, columns);
+        }
+    }
+    texts
 }
 
 /// A name, split into words and punctuation.
 struct Name<'a> {
-    full: &'a str,
     /// Without the return type.
     tokens: Vec<&'a str>,
     /// The first and the last token of the function's own name, which is before the first `<`.
@@ -94,33 +79,32 @@ impl<'a> Name<'a> {
                 !tokens[before..first].iter().any(|token| *token == ">" || *token == ")");
             first = if is_namespace { before } else { first };
         }
-        Name { full, function: (first, arguments), without_parameters, tokens }
+        Name { function: (first, arguments), without_parameters, tokens }
     }
 
     /// Returns the function's own name if template arguments follow it. Only such a name is kept
     /// whole.
-    fn function(&self) -> Option<String> {
+    fn function(&self) -> Option<&[&'a str]> {
         let (first, end) = self.function;
-        let tokens = self.tokens.get(first..end).filter(|_| end < self.without_parameters);
-        tokens.map(|tokens| tokens.concat())
+        self.tokens.get(first..end).filter(|_| end < self.without_parameters)
     }
 
-    fn shared_tokens(pair: &[Name]) -> usize {
-        let [one, other] = pair else { return 0 };
+    fn shared_tokens(pair: &[(usize, Name)]) -> usize {
+        let [(_, one), (_, other)] = pair else { return 0 };
         one.tokens.iter().zip(&other.tokens).take_while(|(one, other)| one == other).count()
     }
 
-    /// Returns the function's name and the tokens at `differing`, with as much around them as fits.
-    fn excerpt(&self, differing: &BTreeSet<usize>, columns: usize) -> String {
-        let mut shown = vec![false; self.tokens.len()];
+    /// Returns the function's name and the tokens that differ, with as much around them as fits.
+    fn excerpt(&self, differs: &[bool], columns: usize) -> String {
         let (first, end) = self.function;
-        let function = (first..=end).filter(|_| end < self.without_parameters);
-        for at in function.chain(differing.iter().copied()) {
-            set(&mut shown, at, true);
+        let has_arguments = end < self.without_parameters;
+        let mut around: Vec<usize> = (0..differs.len()).filter(|&at| differs[at]).collect();
+        let mut shown = differs.to_vec();
+        if has_arguments {
+            (first..=end).for_each(|at| set(&mut shown, at, true));
         }
-        let mut around: Vec<usize> = differing.iter().copied().collect();
         if around.is_empty() {
-            around.push(if end < self.without_parameters { end } else { first });
+            around.push(if has_arguments { end } else { first });
         }
         // Show one more token before and after each of them, as long as any fits.
         let mut is_growing = true;
@@ -220,24 +204,24 @@ fn parameters(tokens: &[&str]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::fixtures::GEMMS;
-
-    fn all(names: &[&str], columns: usize) -> Vec<String> {
-        let short = shortened(names.iter().copied(), columns);
-        names.iter().map(|name| short[name].clone()).collect()
-    }
 
     #[test]
     fn names_that_fit_are_whole() {
         let name = "void saxpy<float>(float const*, int)";
-        assert_eq!(all(&[name], 40), [name]);
-        assert_eq!(all(&["[copy HtoD]", "void saxpy<float>(float const*)"], 14)[1], "saxpy<float>");
+        assert_eq!(shortened(&[name], 40), [name]);
+        assert_eq!(
+            shortened(&["[copy HtoD]", "void saxpy<float>(float const*)"], 14)[1],
+            "saxpy<float>"
+        );
     }
 
     #[test]
     fn difference_deep_inside_template_arguments_is_shown() {
-        let short = all(&GEMMS, 60);
+        let short = shortened(&GEMMS, 60);
         assert_eq!(
             short,
             [
@@ -246,7 +230,7 @@ mod tests {
             ]
         );
         for columns in [24, 30, 40, 80, 120] {
-            let short = all(&GEMMS, columns);
+            let short = shortened(&GEMMS, columns);
             assert!(short.iter().all(|name| name.width() <= columns), "{short:?}");
             assert!(short[0].starts_with("device_kernel<") && short[0] != short[1], "{short:?}");
         }
@@ -262,7 +246,7 @@ mod tests {
         };
         let names = [("256x128", "32x3"), ("128x128", "32x5"), ("128x128", "64x4")]
             .map(|(tile, stages)| name(tile, stages));
-        let short = all(&names.each_ref().map(String::as_str), 44);
+        let short = shortened(&names.each_ref().map(String::as_str), 44);
         let expected = [
             "Kernel2<…_relu_f16_256x128_32x3_nn_align8>",
             "Kernel2<…_relu_f16_128x128_32x5_nn_align8>",
@@ -276,9 +260,9 @@ mod tests {
         let name =
             |what: &str| format!("triton_red_fused__to_copy_add_mean_{what}_pow_rsqrt_sum_view_12");
         let names = ["mul", "sub"].map(name);
-        let short = all(&names.each_ref().map(String::as_str), 30);
+        let short = shortened(&names.each_ref().map(String::as_str), 30);
         assert_eq!(short, ["…copy_add_mean_mul_pow_rsqrt_…", "…copy_add_mean_sub_pow_rsqrt_…"]);
-        assert_eq!(all(&[&names[0]], 24), ["triton_red_fused__to_…"]);
+        assert_eq!(shortened(&[&names[0]], 24), ["triton_red_fused__to_…"]);
     }
 
     #[test]
@@ -290,7 +274,7 @@ mod tests {
                  float const>, float> >(cublasGemvParamsEx<int, float>)"
             )
         };
-        let short = all(&[&name(7), &name(9)], 44);
+        let short = shortened(&[&name(7), &name(9)], 44);
         assert_eq!(
             short,
             [
@@ -299,7 +283,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            all(&["unsigned int ns::fill<unsigned int>(unsigned int*)"], 20),
+            shortened(&["unsigned int ns::fill<unsigned int>(unsigned int*)"], 20),
             ["fill<unsigned int>"]
         );
     }
@@ -307,12 +291,12 @@ mod tests {
     #[test]
     fn names_inside_templates_are_short() {
         let name = "void at::native::Reduce<at::native::Op<float, float, float, 4> >::run<512, 1, long>(long)";
-        assert_eq!(all(&[name], 24), ["run<512, 1, long>"]);
+        assert_eq!(shortened(&[name], 24), ["run<512, 1, long>"]);
         let name = "void at::native::(anonymous namespace)::cat_copy<at::native::Opaque<4u>, unsigned int, 3>(int)";
-        assert_eq!(all(&[name], 24), ["cat_copy<at::native::…"]);
+        assert_eq!(shortened(&[name], 24), ["cat_copy<at::native::…"]);
         let name =
             "<program::some::Kernels<f32, 128> as program::some::Launch>::forward_and_backward";
-        assert_eq!(all(&[name], 24), ["forward_and_backward"]);
+        assert_eq!(shortened(&[name], 24), ["forward_and_backward"]);
     }
 
     #[test]
@@ -326,7 +310,7 @@ mod tests {
                 )
             })
             .collect();
-        let mut short = all(&names.iter().map(String::as_str).collect::<Vec<_>>(), 40);
+        let mut short = shortened(&names.iter().map(String::as_str).collect::<Vec<_>>(), 40);
         short.sort();
         short.dedup();
         assert_eq!(short.len(), 300);
@@ -341,7 +325,7 @@ mod tests {
             format!("void b::apply<{long}>(int)"),
             format!("void b::apply<{long}>(long)"),
         ];
-        let short = all(&names.each_ref().map(String::as_str), 40);
+        let short = shortened(&names.each_ref().map(String::as_str), 40);
         let distinct: BTreeSet<&String> = short.iter().collect();
         assert_eq!(distinct.len(), 3, "{short:?}");
         assert!(short.iter().all(|name| name.width() <= 48), "{short:?}");
@@ -353,7 +337,7 @@ mod tests {
             ["", "(", ")", "<", "f(", "void ", ")(", "名前<名前名前>(名)", "a::<b>::c<d>()e"]
         {
             for columns in 0..9 {
-                let short = all(&[name, "other"], columns);
+                let short = shortened(&[name, "other"], columns);
                 assert!(short[0] == name || short[0].width() <= columns.max(9), "{short:?}");
             }
         }

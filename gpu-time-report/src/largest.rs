@@ -1,12 +1,37 @@
-//! Sorting by figures.
+//! Sorting by figures and by names.
+//!
+//! The code that sorts is compiled once, for the keys, and not for each type of item.
 
 use std::cmp::Reverse;
 
 /// Sorts by a figure, largest first. Items with equal figures keep their order.
-///
-/// The code that sorts is compiled once, for the figures, and not for each type of item.
 pub fn sort_by_largest<T>(items: &mut [T], figure: impl Fn(&T) -> f64) {
-    items.sort_by_cached_key(|item| Reverse(order(figure(item))));
+    let figures = items.iter().map(figure).collect();
+    swaps(figures).into_iter().enumerate().for_each(|(at, other)| items.swap(at, other));
+}
+
+/// Sorts by name. Items with the same name keep their order.
+pub fn sort_by_name<T>(items: &mut [T], name: impl Fn(&T) -> &str) {
+    let mut names: Vec<&str> = items.iter().map(&name).collect();
+    names.sort_unstable();
+    let before = |item: &T| names.partition_point(|other| *other < name(item));
+    let places = items.iter().map(|item| -(before(item) as f64)).collect();
+    swaps(places).into_iter().enumerate().for_each(|(at, other)| items.swap(at, other));
+}
+
+/// Returns for each place the one to swap it with, in order, so that the largest figure comes first.
+fn swaps(figures: Vec<f64>) -> Vec<usize> {
+    let mut sorted: Vec<_> =
+        figures.into_iter().enumerate().map(|(at, figure)| (Reverse(order(figure)), at)).collect();
+    sorted.sort_unstable();
+    let mut swaps: Vec<usize> = sorted.into_iter().map(|(_, at)| at).collect();
+    for place in 0..swaps.len() {
+        // What was there has moved on with an earlier swap.
+        while swaps[place] < place {
+            swaps[place] = swaps[swaps[place]];
+        }
+    }
+    swaps
 }
 
 /// Returns a number with the order of [`f64::total_cmp`], by which it flips the other bits of a negative number.

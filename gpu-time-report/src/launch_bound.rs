@@ -96,8 +96,7 @@ pub(crate) fn enqueued(times: &KernelTimes) -> String {
         counted(number(Kernel::is_copy), "copy", "copies"),
         counted(number(Kernel::is_memset), "memset", "memsets"),
     ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    if parts.is_empty() { "no GPU work".to_owned() } else { parts.join(", ") }
+    units::joined(&parts, ", ").unwrap_or_else(|| "no GPU work".to_owned())
 }
 
 fn of_kernels(count: f64) -> Option<String> {

@@ -82,9 +82,7 @@ impl<'a> Lead<'a> {
 
     /// Returns what to look at first as one line.
     pub fn line(&self) -> Option<String> {
-        let first = self.first.as_ref().map(First::to_string);
-        let sentences: Vec<String> = [self.outside.clone(), first].into_iter().flatten().collect();
-        (!sentences.is_empty()).then(|| sentences.join(" "))
+        units::joined(&[self.outside.clone(), self.first.as_ref().map(First::to_string)], " ")
     }
 }
 
@@ -191,7 +189,11 @@ fn host_bound<'a>(figures: &Figures<'_, 'a>) -> Option<First<'a>> {
     };
     let why = format!("{each} {} on the host {what}", units::time(host_ns));
     let matters = ns >= MATTERS * figures.snapshot.process.wall_ns as f64;
-    (matters && figures.was_idle(Some(site))).then(|| First::of(&longest, why))
+    let kernels = node.per_call.and_then(|mean| mean.kernels).unwrap_or_default();
+    let remedy = || launch_bound::remedy(figures.only_series(node), kernels);
+    let remedy = (busy_ns > 0.0).then(remedy);
+    let first = First { remedy, ..First::of(&longest, why) };
+    (matters && figures.was_idle(Some(site))).then_some(first)
 }
 
 /// Where all times are upper bounds, the largest may be nothing but waits. Time that is certain comes before it: in a

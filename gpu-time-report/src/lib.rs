@@ -81,6 +81,9 @@ mod wrap;
 #[cfg(test)]
 mod tests;
 
+#[cfg(debug_assertions)]
+#[doc(hidden)]
+pub use analysis::ANALYSES;
 #[doc(hidden)]
 pub use analysis::Analysis;
 pub use budget::Budget;

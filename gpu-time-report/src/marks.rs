@@ -39,6 +39,8 @@ marks! {
     AtLeast = "≥", "lower bound", "lower bound: computed from times that are upper bounds";
     Estimate = "~", "estimate",
         "estimated from sampled calls or windows, ± its standard error; ±?, the sample cannot tell it";
+    Missing = "*", "without calls in warm-up, lost or in flight",
+        "without the calls that were in warm-up, lost or in flight, which notes count";
     Raw = "raw", "bias not removed",
         "calls made different numbers of launches, so the bias is removed from the total only";
     Host = "host", "wall time on the CPU", "wall time on the CPU, not GPU time, so it has no share";

@@ -3,7 +3,7 @@
 use crate::analysis::Analysis;
 use crate::marks::Mark;
 use crate::series::saturating_sum;
-use crate::units::{self, bounded, two_digit_percent};
+use crate::units::{self, bounded, joined, two_digit_percent};
 use crate::{
     Budget, CacheState, Clock, Coverage, Lost, Measure, Node, Remark, Series, Site, Snapshot,
     Source, losses, opened, surcharge,
@@ -62,6 +62,7 @@ pub fn of<'a>(analysis: &Analysis<'a>) -> Vec<Note<'a>> {
     let others = snapshot.sites.iter().filter(|site| !is_first(site));
     let sites: Vec<&Site> = first.into_iter().chain(others).collect();
     let warnings = of_devices(analysis).chain(of_sites(snapshot, &sites));
+    let warnings = warnings.collect();
     let mut all = some(warnings, WARNINGS, "more warnings are in the JSON report");
     for notes in [advice(snapshot, &sites), facts(snapshot, &sites)] {
         let is_about_first = |note: &Note| note.sites.first().is_some_and(|site| is_first(site));
@@ -72,8 +73,7 @@ pub fn of<'a>(analysis: &Analysis<'a>) -> Vec<Note<'a>> {
 }
 
 /// Leaves the first notes of a kind, and counts the others.
-fn some<'a>(notes: impl Iterator<Item = Note<'a>>, most: usize, others: &str) -> Vec<Note<'a>> {
-    let mut notes: Vec<Note> = notes.collect();
+fn some<'a>(mut notes: Vec<Note<'a>>, most: usize, others: &str) -> Vec<Note<'a>> {
     if notes.len() > most + 1 {
         let left_out = units::count(notes.split_off(most).len() as u64);
         notes.push(Note::new(notes[0].severity, Vec::new(), format!("{left_out} {others}")));
@@ -267,18 +267,19 @@ fn without_effect<'a>(sites: &[&'a Site]) -> impl Iterator<Item = Note<'a>> {
 /// Returns the calls and samples missing from the figures, and how the report was made.
 fn facts<'a>(snapshot: &Snapshot, sites: &[&'a Site]) -> Vec<Note<'a>> {
     let of_program = |text| Note::new(Severity::Fact, Vec::new(), text);
-    let untimed = |site: &&'a Site| Some(Note::new(Severity::Fact, vec![*site], untimed(site)?));
-    let untimed = sites.iter().filter_map(untimed);
+    let (mut of_functions, mut of_rows) = (Vec::new(), Vec::new());
+    for site in sites {
+        let fact = |text| Note::new(Severity::Fact, vec![*site], text);
+        of_functions.extend(untimed(site).map(fact));
+        for series in &site.series {
+            let of_row = |text| Note { qualifier: format!(" on {}", series.place()), ..fact(text) };
+            of_rows.extend(gaps(series).map(of_row));
+        }
+    }
     let more = "more functions had calls that were not timed: see the JSON report";
-    let mut notes = some(untimed, FACTS, more);
-    let gaps = sites.iter().flat_map(|site| {
-        site.series.iter().filter_map(|series| {
-            let note = Note::new(Severity::Fact, vec![site], gaps(series)?);
-            Some(Note { qualifier: format!(" on {}", series.place()), ..note })
-        })
-    });
+    let mut notes = some(of_functions, FACTS, more);
     let more = "more rows have lost, starved or doubtful samples: see the JSON report";
-    notes.extend(some(gaps, FACTS, more));
+    notes.extend(some(of_rows, FACTS, more));
     let of_macro = [Remark::UnparsedBody, Remark::HiddenLaunch];
     let of_macro = of_macro.map(|remark| remarked(sites, remark, Severity::Fact));
     notes.extend(of_macro.into_iter().filter(|note| !note.sites.is_empty()));
@@ -312,15 +313,15 @@ fn untimed(site: &Site) -> Option<String> {
 fn gaps(series: &Series) -> Option<String> {
     let counts = listed(&series.without_figure().map(|(count, word)| (count, word.text())));
     let lost = series.lost.sentence(series.measure);
-    let parts: Vec<String> = [counts, lost].into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| parts.join("; "))
+    joined(&[counts, lost], "; ")
 }
 
-fn listed(parts: &[(u64, &str)]) -> Option<String> {
-    let known = parts.iter().filter(|(count, _)| *count > 0);
-    let parts: Vec<String> =
-        known.map(|(count, what)| format!("{} {what}", units::count(*count))).collect();
-    (!parts.is_empty()).then(|| parts.join(", "))
+/// Lists the counts above 0.
+pub fn listed(parts: &[(u64, &str)]) -> Option<String> {
+    let part = |(count, what): &(u64, &str)| {
+        (*count > 0).then(|| format!("{} {what}", units::count(*count)))
+    };
+    joined(&parts.iter().map(part).collect::<Vec<_>>(), ", ")
 }
 
 /// Compares the cost of timing with the budget.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::figure::{Bound, Figure};
-use crate::largest::sort_by_largest;
+use crate::largest::{sort_by_largest, sort_by_name};
 use crate::tree::Owner;
 use crate::{Node, Series, Snapshot, Source};
 
@@ -36,17 +36,16 @@ pub const EXACT: f64 = 0.01;
 /// work that has no time, but not on every device.
 pub struct Shares<'a> {
     snapshot: &'a Snapshot,
-    /// The functions' own times, and 0 for those that only call others.
-    functions: HashMap<usize, OwnTime<'a>>,
-    helpers: Option<OwnTime<'a>>,
+    /// The own times of functions, 0 for those that only call others, and of helper threads.
+    times: Rows<'a>,
     windows_only: Vec<&'a Node>,
     /// The time that all shares are of, as precise as a share is. `None` if no part of any function's own time is more than
     /// an upper bound.
     all: Option<Figure>,
 }
 
-/// The own times of functions by index, according to their rows.
-pub type Rows<'a> = HashMap<usize, OwnTime<'a>>;
+/// Own times, such as those according to the rows of functions.
+pub type Rows<'a> = HashMap<Owner, OwnTime<'a>>;
 
 /// Returns the own times on one device, or on all devices, longest first. `all_rows` are the times according to the rows
 /// of all devices.
@@ -59,9 +58,9 @@ pub fn of<'a>(
     all_rows: &Rows<'a>,
 ) -> Vec<OwnTime<'a>> {
     let times = of_tree(snapshot, device, all_rows);
-    let times = times.unwrap_or_else(|| rows(snapshot, device).into_values().collect());
-    let mut times: Vec<OwnTime> = times.into_iter().filter(|time| time.ns > 0.0).collect();
-    times.sort_unstable_by_key(|time| (time.name, time.owner));
+    let times = times.unwrap_or_else(|| rows(snapshot, device)).into_values();
+    let mut times: Vec<OwnTime> = times.filter(|time| time.ns > 0.0).collect();
+    sort_by_name(&mut times, |time| time.name);
     sort_by_largest(&mut times, |time| time.ns);
     times
 }
@@ -77,10 +76,10 @@ fn of_tree<'a>(
     snapshot: &'a Snapshot,
     device: Option<&str>,
     all_rows: &Rows<'a>,
-) -> Option<Vec<OwnTime<'a>>> {
+) -> Option<Rows<'a>> {
     let is_only = snapshot.gpus().count() <= 1;
     let device = device.filter(|_| !is_only);
-    let mut times: HashMap<Owner, OwnTime> = HashMap::new();
+    let mut times = Rows::new();
     for node in snapshot.tree.iter().filter(|node| node.source != Source::Windows) {
         let ns = match device {
             Some(id) if !node.self_ns_by_device.is_empty() => {
@@ -97,13 +96,13 @@ fn of_tree<'a>(
         }
     }
     // A path does not tell whether all of its samples are starved, but the rows do.
-    for (site, row) in all_rows {
-        if let Some(time) = times.get_mut(&Owner::Function(*site)) {
+    for time in times.values_mut() {
+        if let Some(row) = all_rows.get(&time.owner) {
             time.is_partly_known |= row.is_partly_known;
             time.rows_ns = row.ns;
         }
     }
-    (!times.is_empty()).then(|| times.into_values().collect())
+    (!times.is_empty()).then_some(times)
 }
 
 /// Returns the functions' own times according to their rows.
@@ -113,8 +112,8 @@ pub fn rows<'a>(snapshot: &'a Snapshot, device: Option<&str>) -> Rows<'a> {
         let is_here = |series: &&Series| device.is_none_or(|id| series.device == id);
         for series in site.heads().filter(is_here) {
             if let Some(ns) = series.own_gpu_time() {
-                let none = OwnTime::none(Owner::Function(at), &site.name);
-                let time = times.entry(at).or_insert(none);
+                let owner = Owner::Function(at);
+                let time = times.entry(owner).or_insert(OwnTime::none(owner, &site.name));
                 time.add(ns, series.is_total_bound(), !series.is_bound());
                 time.error_ns += series.total_error().unwrap_or(f64::INFINITY);
                 time.rows_ns = time.ns;
@@ -178,21 +177,11 @@ impl<'a> Shares<'a> {
             error: if is_estimate { None } else { Some(0.0) },
             bound: if is_uncertain { Bound::Uncertain } else { Bound::Exact },
         };
-        let mut functions = HashMap::new();
-        for node in &snapshot.tree {
-            if let Owner::Function(site) = node.owner() {
-                functions.insert(site, OwnTime::none(node.owner(), &node.name));
-            }
-        }
-        let mut helpers = None;
-        for time in times {
-            match time.owner {
-                Owner::Function(site) => _ = functions.insert(site, *time),
-                _ => helpers = Some(*time),
-            }
-        }
-        let all = is_known.then_some(all);
-        Shares { snapshot, functions, helpers, windows_only, all }
+        let paths = snapshot.tree.iter().filter(|node| node.source != Source::Windows);
+        let of_paths = paths.filter(|node| node.owner() != Owner::HelperThreads);
+        let of_paths = of_paths.map(|node| OwnTime::none(node.owner(), &node.name));
+        let times = of_paths.chain(times.iter().copied()).map(|time| (time.owner, time)).collect();
+        Shares { snapshot, times, windows_only, all: is_known.then_some(all) }
     }
 
     /// Returns `true` if a part of any function's own time is more than an upper bound, or if there
@@ -206,7 +195,7 @@ impl<'a> Shares<'a> {
     pub fn of_row(&self, site: usize, series: &Series) -> Option<Figure> {
         let all = self.all?;
         let of_samples = || {
-            let time = self.functions.get(&site)?;
+            let time = self.own(site)?;
             let per_ns = match time.ns {
                 0.0 => 0.0,
                 ns => Some(ns / all.value / time.rows_ns).filter(|_| time.rows_ns > 0.0)?,
@@ -235,7 +224,7 @@ impl<'a> Shares<'a> {
         let is_first =
             rows.find(|row| row.is_gpu_time()).is_some_and(|first| std::ptr::eq(first, series));
         let in_parts = |time: &OwnTime| time.ns > 0.0 && time.rows_ns == 0.0;
-        if !is_first || !self.functions.get(&site).is_some_and(in_parts) {
+        if !is_first || !self.own(site).is_some_and(in_parts) {
             return Vec::new();
         }
         let is_part = |node: &&Node| node.owner() == Owner::Function(site) && node.self_ns > 0.0;
@@ -254,7 +243,7 @@ impl<'a> Shares<'a> {
 
     /// Returns the own time of the function with this index, if it is in the tree or has any.
     pub fn own(&self, site: usize) -> Option<&OwnTime<'a>> {
-        self.functions.get(&site)
+        self.times.get(&Owner::Function(site))
     }
 
     /// Returns the time of which this is the share.
@@ -264,7 +253,7 @@ impl<'a> Shares<'a> {
 
     /// Returns the time of helper threads, if there is any.
     pub fn helpers(&self) -> Option<&OwnTime<'a>> {
-        self.helpers.as_ref()
+        self.times.get(&Owner::HelperThreads)
     }
 
     /// Returns the paths of the work that only phases found.

@@ -1,13 +1,12 @@
 //! The measured process.
 
-use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
 use crate::Budget;
 use crate::Device;
-use crate::units::bounded;
+use crate::units::{bounded, joined};
 
 /// The measured process, or several processes whose reports were merged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -85,8 +84,7 @@ impl Process {
             self.program_version.as_ref().map(program),
             self.host.as_ref().map(|host| format!("host {host}")).or_else(|| self.hosts()),
         ];
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        (!parts.is_empty()).then(|| parts.join(", "))
+        joined(&parts, ", ")
     }
 
     /// Returns the value of `GPU_TIME_RECORD` that gives a run like this one enough phases. `None`
@@ -113,8 +111,7 @@ impl Process {
             (users().all(is_same) && !self.merged.iter().all(is_same)).then(|| first.to_owned())
         };
         let parts = [of(|process| process.host.as_deref()), of(|process| process.label.as_deref())];
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        (!parts.is_empty()).then(|| parts.join(", "))
+        joined(&parts, ", ")
     }
 
     /// Returns the wall time of the processes that used a device, and at least a nanosecond.
@@ -136,8 +133,10 @@ impl Process {
     /// Returns the hosts of merged reports, if there are several.
     fn hosts(&self) -> Option<String> {
         const NAMED: usize = 4;
-        let hosts: BTreeSet<&str> =
+        let mut hosts: Vec<&str> =
             self.merged.iter().filter_map(|process| process.host.as_deref()).collect();
+        hosts.sort_unstable();
+        hosts.dedup();
         let named = hosts.iter().map(|host| (*host).to_owned()).collect();
         let named = bounded(named, NAMED, "more").join(", ");
         (hosts.len() > 1).then(|| format!("{} hosts: {named}", hosts.len()))

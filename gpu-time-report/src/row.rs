@@ -23,6 +23,8 @@ pub struct Row<'a> {
     pub configuration: String,
     pub calls: Option<u64>,
     pub samples: Option<u64>,
+    /// Some calls have no sample, because they were in warm-up, lost or in flight.
+    pub is_missing_some: bool,
     pub stats: Option<&'a Stats>,
     /// The function's own time, without that of the functions that it calls.
     pub own: Option<Figure>,
@@ -39,11 +41,13 @@ impl<'a> Row<'a> {
     pub fn of(site: &Site, all: &[&'a Series], label: String) -> Row<'a> {
         let series = if let [only] = all { Some(*only) } else { None };
         let samples = all.iter().map(|series| series.samples());
+        let is_missing = |series: &&Series| series.lost.total() > 0 || series.in_flight > 0;
         Row {
             label,
             series,
             place: all.first().copied(),
             samples: (!all.is_empty()).then(|| series::saturating_sum(samples)),
+            is_missing_some: site.warmup > 0 || all.iter().any(is_missing),
             stats: series.and_then(Series::shown),
             total: total(site, all),
             ..Row::default()
@@ -75,7 +79,7 @@ impl<'a> Row<'a> {
     /// cover all calls.
     pub fn of_kernel(kernel: &'a Kernel, is_ambiguous: bool) -> Row<'a> {
         let configuration =
-            Some(kernel.configuration()).filter(|it| is_ambiguous && !it.is_empty());
+            Some(kernel.configuration()).filter(|text| is_ambiguous && !text.is_empty());
         Row {
             kernel: Some(kernel),
             configuration: configuration.map(|all| format!(", {all}")).unwrap_or_default(),

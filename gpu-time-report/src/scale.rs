@@ -1,5 +1,6 @@
 //! A common unit for all times in a column.
 
+use crate::largest::sort_by_largest;
 use crate::units::{self, Unit};
 
 /// A unit and a number of decimals for all figures in a column.
@@ -14,7 +15,7 @@ impl Scale {
     /// most times.
     pub fn of(times: impl Iterator<Item = f64>, digits: u8) -> Scale {
         let mut times: Vec<f64> = times.filter(|&ns| ns > 0.0).collect();
-        times.sort_by(f64::total_cmp);
+        sort_by_largest(&mut times, |ns| -ns);
         let unit = Unit::of(times.get(times.len() / 2).copied().unwrap_or(1e3));
         let low = unit.multiple(times.get(times.len() / 10).copied().unwrap_or(1e3));
         let decimals = f64::from(digits) - 1.0 - low.log10().floor();

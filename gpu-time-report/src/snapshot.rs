@@ -1,6 +1,7 @@
 //! The report as a set of values.
 
 use std::borrow::Cow;
+use std::vec;
 
 use serde::{Deserialize, Serialize};
 
@@ -122,8 +123,9 @@ impl Snapshot {
     }
 
     /// Returns every series of every function.
-    pub(crate) fn all_series(&self) -> impl Iterator<Item = &Series> + Clone {
-        self.sites.iter().flat_map(|site| &site.series)
+    pub(crate) fn all_series(&self) -> vec::IntoIter<&Series> {
+        // A list, because each use of a nested iterator is compiled by itself.
+        self.sites.iter().flat_map(|site| &site.series).collect::<Vec<_>>().into_iter()
     }
 
     /// Returns a sentence for each identity that does not hold. Empty unless a count is wrong.

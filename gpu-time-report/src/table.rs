@@ -137,8 +137,7 @@ fn more(functions: usize, rows: usize, notes: usize) -> String {
         (count > 0).then(|| format!("{} more {one}{end}", units::count(count as u64)))
     };
     let with = |parts: &[Option<String>], how: &str| {
-        let parts: Vec<&str> = parts.iter().flatten().map(String::as_str).collect();
-        (!parts.is_empty()).then(|| format!("{} with {how}", parts.join(" and ")))
+        units::joined(parts, " and ").map(|parts| format!("{parts} with {how}"))
     };
     let parts = [
         with(
@@ -147,7 +146,7 @@ fn more(functions: usize, rows: usize, notes: usize) -> String {
         ),
         with(&[count(rows, "row"), count(notes, "note")], "`GPU_TIME_NOTES=all`"),
     ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+    units::joined(&parts, "; ").unwrap_or_default()
 }
 
 #[cfg(test)]

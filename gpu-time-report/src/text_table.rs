@@ -1,6 +1,5 @@
 //! Tables of text: cells aligned in columns, of which one has names that are shortened to fit the terminal.
 
-use std::collections::BTreeMap;
 use std::{iter, mem};
 
 use anstyle::Style;
@@ -72,38 +71,37 @@ impl TextTable {
     /// Shortens the names, and puts them into their cells. Each fits between what precedes and follows it. Names that have the same room stay
     /// different, and those of kernels keep what tells templates apart.
     fn shorten(&mut self, room: usize) {
-        let mut by_room = BTreeMap::<(bool, usize), Vec<&mut TextRow>>::new();
-        for row in &mut self.rows {
-            let around = row.before.width() + row.after.width();
+        let room_of = |row: &TextRow| {
             let least = if row.is_kernel { 0 } else { MIN_NAME };
-            let room = room.saturating_sub(around).max(least);
-            by_room.entry((row.is_kernel, room)).or_default().push(row);
-        }
-        for ((is_kernel, room), mut rows) in by_room {
-            let names: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
-            let all = names.iter().map(String::as_str);
-            let short =
-                if is_kernel { kernel_names::shortened(all, room) } else { shortened(all, room) };
-            for (row, name) in rows.iter_mut().zip(&names) {
-                row.name.clone_from(short.get(&**name).unwrap_or(name));
+            room.saturating_sub(row.before.width() + row.after.width()).max(least)
+        };
+        let rooms: Vec<_> = self.rows.iter().map(|row| (row.is_kernel, room_of(row))).collect();
+        for (at, &(is_kernel, room)) in rooms.iter().enumerate() {
+            if !rooms[..at].contains(&(is_kernel, room)) {
+                let shorten = if is_kernel { kernel_names::shortened } else { shortened };
+                let same = (at..rooms.len()).filter(|&at| rooms[at] == (is_kernel, room));
+                self.replace_names(same.collect(), |names| shorten(names, room));
             }
         }
-        // What follows the name of a kernel may take all of the room.
-        let kernels = self.rows.iter().filter(|row| row.is_kernel).map(TextRow::label);
-        let kernels: Vec<String> = kernels.collect();
-        let short = shortened(kernels.iter().map(String::as_str), room);
         for row in &mut self.rows {
-            let label = row.label();
-            row.cells[self.name_at] = short.get(&*label).cloned().unwrap_or(label);
+            row.name = [&*row.before, &row.name, &row.after].concat();
         }
+        // What follows the name of a kernel may take all of the room.
+        let kernels = (0..rooms.len()).filter(|&at| rooms[at].0).collect();
+        self.replace_names(kernels, |labels| shortened(labels, room));
+        for row in &mut self.rows {
+            row.cells[self.name_at].clone_from(&row.name);
+        }
+    }
+
+    fn replace_names(&mut self, rows: Vec<usize>, short: impl Fn(&[&str]) -> Vec<String>) {
+        let names: Vec<&str> = rows.iter().map(|&at| &*self.rows[at].name).collect();
+        let short = short(&names);
+        rows.into_iter().zip(short).for_each(|(at, name)| self.rows[at].name = name);
     }
 }
 
 impl TextRow {
-    fn label(&self) -> String {
-        [&*self.before, &self.name, &self.after].concat()
-    }
-
     /// Adds the styles of the cells to the row's line.
     fn coloured(&self, line: &str) -> String {
         let (mut text, mut rest) = (String::new(), line);

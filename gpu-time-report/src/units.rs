@@ -121,6 +121,12 @@ pub fn bounded(mut lines: Vec<String>, most: usize, others: &str) -> Vec<String>
     lines
 }
 
+/// Joins the parts that there are. `None` if there are none.
+pub fn joined(parts: &[Option<String>], separator: &str) -> Option<String> {
+    let parts: Vec<&str> = parts.iter().flatten().map(String::as_str).collect();
+    (!parts.is_empty()).then(|| parts.join(separator))
+}
+
 /// Groups the digits before the decimal point in threes.
 pub fn grouped(number: &str) -> String {
     let whole = number.find('.').unwrap_or(number.len());

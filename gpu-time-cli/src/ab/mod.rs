@@ -20,7 +20,6 @@ use crate::compare::comparison::{Comparison, counts};
 use crate::compare::kernels;
 use crate::compare::options::Judging;
 use crate::compare::render::{self, ComparisonFormat};
-use crate::compare::thresholds::Thresholds;
 use crate::merge::Merge;
 use crate::message::{self, Failure, UNUSABLE};
 use crate::{doctor, output};
@@ -82,7 +81,6 @@ struct End {
 
 /// Runs the experiment, prints the result and returns the exit code.
 pub fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let thresholds = options.judging.thresholds()?;
     for warning in doctor::warnings() {
         message::print(&format!("warning: {warning}"));
     }
@@ -97,8 +95,8 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     let mut arms: Vec<Arm> =
         paths.into_iter().take(if options.control { 3 } else { 2 }).map(|path| arm(path)).collect();
     let mut paired = Changes::default();
-    let end = experiment(options, &thresholds, &mut arms, &mut paired, &interrupted)?;
-    report(options, &thresholds, arms, &paired, end)
+    let end = experiment(options, &mut arms, &mut paired, &interrupted)?;
+    report(options, arms, &paired, end)
 }
 
 /// Returns a flag that SIGHUP, SIGINT and SIGTERM set instead of ending this process, which would
@@ -114,7 +112,6 @@ fn on_signals() -> io::Result<Arc<AtomicBool>> {
 /// Runs blocks until every series has a verdict, or something else stops the experiment.
 fn experiment(
     options: &Options,
-    thresholds: &Thresholds,
     arms: &mut [Arm],
     [functions, kernels, control]: &mut Changes,
     interrupted: &AtomicBool,
@@ -164,7 +161,7 @@ fn experiment(
         }
         runs += per_block;
         blocks += 1;
-        verdicts = functions.verdicts(thresholds, Look::Early);
+        verdicts = functions.verdicts(&options.judging, Look::Early);
         if !verdicts.is_empty() && !verdicts.contains(&Verdict::Unknown) {
             break Stop::Decided;
         }
@@ -202,7 +199,6 @@ fn block(arms: &[Arm], interrupted: &AtomicBool) -> Result<Vec<Vec<Snapshot>>, S
 /// Prints the comparison at the end of the experiment and returns the exit code.
 fn report(
     options: &Options,
-    thresholds: &Thresholds,
     arms: Vec<Arm>,
     [functions, kernels, control]: &Changes,
     end: End,
@@ -221,11 +217,11 @@ fn report(
     }
     let merged = arms.into_iter().map(|arm| arm.merge.finish()).collect::<Vec<_>>();
     let [old, new, again @ ..] = &*merged else { return Err("nothing to compare".to_owned()) };
-    options.judging.report_unused(thresholds, old, new);
+    options.judging.report_unused(old, new);
     // A limit on the time or on the runs does not depend on the ratios.
     let look = if matches!(end.why, Stop::Limit) { Look::Last } else { Look::Early };
     let compared = |paired: &Paired, new| {
-        Comparison::of(old, new, thresholds, |label, _, threshold| {
+        Comparison::of(old, new, &options.judging, |label, _, threshold| {
             paired.change(label, threshold, look)
         })
     };
@@ -234,9 +230,10 @@ fn report(
         return Err("cannot compare: the programs have no series in common".to_owned());
     }
     let views = [kernels::view(old, new), kernels::view(new, old)];
-    let of_kernels = kernels::compared(views.each_ref(), thresholds, |label, _, threshold| {
-        kernels.change(label, threshold, look)
-    });
+    let of_kernels =
+        kernels::compared(views.each_ref(), &options.judging, |label, _, threshold| {
+            kernels.change(label, threshold, look)
+        });
     comparison.kernels = Some(Box::new(of_kernels));
     let why = match &end.why {
         Stop::Decided => "every series has a verdict",

@@ -7,7 +7,8 @@ use gpu_time_report::{Look, PairedRatios, Snapshot};
 
 use crate::compare::change::Pair;
 use crate::compare::comparison::{matches, name, names};
-use crate::compare::thresholds::{Share, Thresholds};
+use crate::compare::options::Judging;
+use crate::compare::thresholds::Share;
 
 /// The series of two programs, by name, over all blocks so far.
 #[derive(Default)]
@@ -57,8 +58,8 @@ impl Paired {
     }
 
     /// Returns the verdicts of all series.
-    pub fn verdicts(&self, thresholds: &Thresholds, look: Look) -> Vec<Verdict> {
-        let change = |pairs: &Pairs| pairs.change(thresholds.of(&pairs.function), look);
+    pub fn verdicts(&self, judging: &Judging, look: Look) -> Vec<Verdict> {
+        let change = |pairs: &Pairs| pairs.change(judging.threshold(&pairs.function), look);
         let mut changes: Vec<Change> = self.0.values().map(change).collect();
         correct(changes.iter_mut());
         changes.iter().map(|change| change.verdict).collect()
@@ -135,22 +136,21 @@ mod tests {
             blocks: u32,
             series: usize,
             slower: f64,
-            thresholds: &Thresholds,
+            judging: &Judging,
             is_found: impl Fn(&[Verdict]) -> bool,
         ) -> bool {
             let mut paired = Paired::default();
             (1..=blocks).any(|block| {
                 self.block(&mut paired, series, slower);
                 let look = if block == blocks { Look::Last } else { Look::Early };
-                is_found(&paired.verdicts(thresholds, look))
+                is_found(&paired.verdicts(judging, look))
             })
         }
     }
 
-    fn thresholds(percent: f64) -> Thresholds {
-        let mut thresholds = Thresholds::default();
-        thresholds.default = Share(percent / 100.0);
-        thresholds
+    fn judging(percent: f64) -> Judging {
+        let threshold = format!("{percent}%").parse().unwrap();
+        Judging { thresholds: vec![threshold], fail_on: Vec::new() }
     }
 
     fn share(experiments: u32, experiment: impl FnMut(&u32) -> bool) -> f64 {
@@ -169,7 +169,7 @@ mod tests {
             [(1, MINUTE, 3_000), (1, 300, 1_000), (30, MINUTE, 1_000), (30, 300, 400)]
         {
             for percent in [0.0, 1.0] {
-                let under = thresholds(percent);
+                let under = judging(percent);
                 let found =
                     share(experiments, |_| machine.finds(blocks, series, 0.0, &under, is_false));
                 println!("| {series} | {percent} % | {blocks} | {:.1} % |", 100.0 * found);
@@ -184,7 +184,7 @@ mod tests {
         println!("| between runs | found within a minute |\n|---|---|");
         for (percent, least) in [(0.1, 0.99), (0.5, 0.99), (0.7, 0.9), (1.0, 0.6), (2.0, 0.0)] {
             let machine = &mut Machine::new(9, percent / 100.0);
-            let under = thresholds(0.0);
+            let under = judging(0.0);
             let is_slower = |verdicts: &[Verdict]| verdicts == [Verdict::Slower];
             let slower = 0.01f64.ln_1p();
             let found = share(1_000, |_| machine.finds(MINUTE, 1, slower, &under, is_slower));
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn slower_program_is_found() {
         let machine = &mut Machine::new(6, SPREAD);
-        let under = thresholds(1.0);
+        let under = judging(1.0);
         for series in [1, 30] {
             let is_slower = |verdicts: &[Verdict]| verdicts[0] == Verdict::Slower;
             let found = share(40, |_| machine.finds(60, series, 0.03, &under, is_slower));

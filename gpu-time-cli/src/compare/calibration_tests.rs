@@ -6,7 +6,8 @@ use gpu_time_report::{Series, Snapshot, Stats, value};
 
 use super::change::Pair;
 use super::comparison::Comparison;
-use super::thresholds::{Share, Thresholds};
+use super::options::Judging;
+use super::thresholds::Share;
 use crate::fixtures::{gpu, report, series, site};
 use crate::merge::Merge;
 
@@ -76,10 +77,10 @@ struct Way {
 }
 
 fn compared<'a>(base: &'a Snapshot, new: &'a Snapshot, way: Way) -> Comparison<'a> {
-    let mut thresholds = Thresholds::default();
-    thresholds.default = Share(way.threshold);
+    let threshold = format!("{}%", 100.0 * way.threshold).parse().unwrap();
+    let judging = Judging { thresholds: vec![threshold], fail_on: Vec::new() };
     let between_runs = if way.pooled { Share(0.0) } else { Share(0.02) };
-    Comparison::of(base, new, &thresholds, |_, pair, threshold| {
+    Comparison::of(base, new, &judging, |_, pair, threshold| {
         if !way.pooled {
             return pair.change(threshold, between_runs);
         }

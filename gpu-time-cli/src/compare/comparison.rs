@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use super::change::Pair;
 use super::devices;
-use super::thresholds::{Share, Thresholds};
+use super::options::Judging;
+use super::thresholds::Share;
 use crate::series_id::{is_same_series, match_sites};
 
 /// The maximum number of kernels in a table or a note.
@@ -56,7 +57,7 @@ impl<'a> Comparison<'a> {
     pub fn of(
         base: &'a Snapshot,
         new: &'a Snapshot,
-        thresholds: &Thresholds,
+        judging: &Judging,
         change: impl Fn(&str, &Pair, Share) -> Change,
     ) -> Comparison<'a> {
         let Matches { pairs, missing, added } = matches(base, new);
@@ -66,7 +67,7 @@ impl<'a> Comparison<'a> {
         };
         let rows = pairs.into_iter().map(|pair| {
             let name = name(&base_names, pair.site, pair.series[0]);
-            let change = change(&name, &pair, thresholds.of(&pair.site.name));
+            let change = change(&name, &pair, judging.threshold(&pair.site.name));
             Row { name, change, pair }
         });
         let mut rows: Vec<Row> = rows.collect();

@@ -1,14 +1,15 @@
 //! The kernels of two programs side by side. Medians of functions do not show that a library has chosen other kernels, or
 //! which one became slower.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gpu_time_report::judge::Change;
 use gpu_time_report::{Clock, Kernel, Measure, Series, Site, Snapshot, shortened_kernels, value};
 
 use super::change::Pair;
 use super::comparison::Comparison;
-use super::thresholds::{Share, Thresholds};
+use super::options::Judging;
+use super::thresholds::Share;
 
 /// The maximum width of a kernel's name.
 const COLUMNS: usize = 60;
@@ -67,10 +68,10 @@ fn times(series: &Series, kernel: &Kernel) -> Series {
 /// comes first.
 pub fn compared<'a>(
     [base, new]: [&'a Snapshot; 2],
-    thresholds: &Thresholds,
+    judging: &Judging,
     change: impl Fn(&str, &Pair, Share) -> Change,
 ) -> Comparison<'a> {
-    let mut all = Comparison::of(base, new, thresholds, change);
+    let mut all = Comparison::of(base, new, judging, change);
     let change_ns = |pair: &Pair| {
         let [base, new] = pair.series.map(|series| series.estimated_total_ns.unwrap_or_default());
         (new - base).abs()
@@ -81,7 +82,10 @@ pub fn compared<'a>(
     });
     let series =
         [base, new].into_iter().flat_map(|report| &report.sites).flat_map(|site| &site.series);
-    let short = shortened_kernels(series.filter_map(|series| series.key.as_deref()), COLUMNS);
+    let names: BTreeSet<&str> = series.filter_map(|series| series.key.as_deref()).collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    let short: BTreeMap<&str, String> =
+        names.iter().copied().zip(shortened_kernels(&names, COLUMNS)).collect();
     let rows = all.rows.iter_mut().map(|row| &mut row.name);
     for name in rows.chain(&mut all.missing).chain(&mut all.added) {
         if let Some((function, kernel)) = name.split_once(KEY) {
@@ -103,6 +107,10 @@ mod tests {
     use crate::compare::calibration_tests::normal;
     use crate::fixtures::{report, series, site};
     use crate::opened_calls::opened;
+
+    fn judging() -> Judging {
+        Judging { thresholds: Vec::new(), fail_on: Vec::new() }
+    }
 
     /// The number of kernels of a program, and of the blocks of an experiment.
     const KERNELS: usize = 130;
@@ -142,7 +150,7 @@ mod tests {
             last = Some((old, new));
         }
         let ([old, _], [new, _]) = last.unwrap();
-        judge(&compared([&old, &new], &Thresholds::default(), |name, _, _| {
+        judge(&compared([&old, &new], &judging(), |name, _, _| {
             paired.change(name, Share(0.01), Look::Last)
         }))
     }
@@ -183,8 +191,7 @@ mod tests {
         let only = |base: &[&str], new: &[&str]| {
             let reports = [of(base), of(new)];
             let views = [view(&reports[0], &reports[1]), view(&reports[1], &reports[0])];
-            let kernels =
-                compared(views.each_ref(), &Thresholds::default(), |_, _, _| Change::default());
+            let kernels = compared(views.each_ref(), &judging(), |_, _, _| Change::default());
             [kernels.missing.clone(), kernels.added.clone()]
         };
         let named = |name: &str| vec![format!("f on cuda:0: {name}, grid 8×1×1, block 64×1×1")];

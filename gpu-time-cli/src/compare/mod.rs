@@ -33,17 +33,16 @@ pub fn files(
     between_runs: Share,
     format: ComparisonFormat,
 ) -> Result<ExitCode, Failure> {
-    let thresholds = judging.thresholds()?;
     let (base, new) = (runs::joined(&input::report(base)?), runs::joined(&input::report(new)?));
-    judging.report_unused(&thresholds, &base, &new);
-    let mut comparison = Comparison::of(&base, &new, &thresholds, |_, pair, threshold| {
+    judging.report_unused(&base, &new);
+    let mut comparison = Comparison::of(&base, &new, judging, |_, pair, threshold| {
         pair.change(threshold, between_runs)
     });
     if comparison.rows.is_empty() {
         return Err("cannot compare: the reports have no series in common".to_owned());
     }
     let views = [kernels::view(&base, &new), kernels::view(&new, &base)];
-    let kernels = kernels::compared(views.each_ref(), &thresholds, |_, pair, threshold| {
+    let kernels = kernels::compared(views.each_ref(), judging, |_, pair, threshold| {
         pair.change(threshold, between_runs)
     });
     comparison.kernels = Some(Box::new(kernels));

@@ -1,15 +1,8 @@
 //! Thresholds: the largest change to ignore, by function.
 
-use std::collections::BTreeMap;
-use std::path::Path;
 use std::str::FromStr;
 
 use gpu_time_report::{Snapshot, pattern};
-use serde::Deserialize;
-use serde::de::{self, Deserializer};
-
-use crate::input;
-use crate::message::Failure;
 
 /// A share such as 0.05, written as a percentage: `5%`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,54 +21,41 @@ impl FromStr for Share {
     }
 }
 
-impl<'de> Deserialize<'de> for Share {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Share, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
-    }
+/// The largest change to ignore of all functions, or of those whose names match a pattern.
+#[derive(Clone)]
+pub struct Threshold {
+    pattern: String,
+    share: Share,
 }
 
-/// The largest change to ignore, by function name.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Thresholds {
-    #[serde(rename = "threshold")]
-    pub default: Share,
-    /// The thresholds by name pattern.
-    functions: BTreeMap<String, Share>,
-}
+impl Threshold {
+    /// The largest change to ignore unless an option gives another.
+    const DEFAULT: Share = Share(0.05);
 
-impl Default for Thresholds {
-    fn default() -> Self {
-        Thresholds { default: Share(0.05), functions: BTreeMap::new() }
-    }
-}
-
-impl Thresholds {
-    /// Reads the thresholds from a TOML file.
-    pub fn read(path: &Path) -> Result<Thresholds, Failure> {
-        let bytes = input::bytes(path)?;
-        let text = str::from_utf8(&bytes)
-            .map_err(|error| format!("{} is not valid UTF-8: {error}", input::name(path)))?;
-        toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count());
-            format!("{}, line {}: {}", input::name(path), line + 1, error.message())
-        })
-    }
-
-    /// Returns the threshold of a function: that of the longest matching pattern, or the default.
-    pub fn of(&self, name: &str) -> Share {
-        let matching = self.functions.iter().filter(|(text, _)| pattern::matches(text, name));
-        matching.max_by_key(|(text, _)| text.len()).map_or(self.default, |(_, share)| *share)
+    /// Returns the threshold of a function: that of the longest matching pattern, of several the last.
+    pub fn of(all: &[Threshold], name: &str) -> Share {
+        let matching = all.iter().filter(|one| pattern::matches(&one.pattern, name));
+        let longest = matching.max_by_key(|one| one.pattern.len());
+        longest.map_or(Threshold::DEFAULT, |one| one.share)
     }
 
     /// Returns the patterns that match no function of the two reports, in backquotes.
-    pub fn unused(&self, base: &Snapshot, new: &Snapshot) -> Vec<String> {
-        let is_used = |text: &str| {
+    pub fn unused(all: &[Threshold], base: &Snapshot, new: &Snapshot) -> Vec<String> {
+        let is_unused = |one: &&Threshold| {
             let mut sites = base.sites.iter().chain(&new.sites);
-            sites.any(|site| pattern::matches(text, &site.name))
+            !sites.any(|site| pattern::matches(&one.pattern, &site.name))
         };
-        let unused = self.functions.keys().filter(|text| !is_used(text));
-        unused.map(|text| format!("`{text}`")).collect()
+        all.iter().filter(is_unused).map(|one| format!("`{}`", one.pattern)).collect()
+    }
+}
+
+/// Parses `PERCENT`, which is for all functions, or `PATTERN=PERCENT`.
+impl FromStr for Threshold {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Threshold, String> {
+        let (pattern, share) = text.rsplit_once('=').unwrap_or(("*", text));
+        Ok(Threshold { pattern: pattern.trim().to_owned(), share: share.parse()? })
     }
 }
 
@@ -94,14 +74,12 @@ mod tests {
 
     #[test]
     fn longest_matching_pattern_wins() {
-        let thresholds: Thresholds =
-            toml::from_str("[functions]\n\"*\" = \"9%\"\n\"app::*\" = \"1%\"\n\"app::f\" = \"2%\"")
-                .unwrap();
-        assert_eq!(thresholds.default, Share(0.05));
+        let all =
+            ["*=9%", "app::* = 1%", "app::f=3%", "app::f=2%"].map(|text| text.parse().unwrap());
         for (name, share) in [("app::f", 0.02), ("app::g", 0.01), ("f", 0.09)] {
-            assert_eq!(thresholds.of(name), Share(share), "{name}");
+            assert_eq!(Threshold::of(&all, name), Share(share), "{name}");
         }
-        assert!(toml::from_str::<Thresholds>("threshhold = \"5%\"").is_err());
-        assert!(toml::from_str::<Thresholds>("threshold = 5").is_err());
+        assert_eq!(Threshold::of(&all[1..], "f"), Share(0.05));
+        assert!("app::f=much".parse::<Threshold>().is_err());
     }
 }

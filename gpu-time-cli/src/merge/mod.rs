@@ -25,7 +25,6 @@ use crate::message::Failure;
 use crate::series_id::is_same_site;
 use combine::{add, add_warning};
 use device::Devices;
-use runs::Processes;
 use series::MergedSeries;
 use tree::MergedTree;
 
@@ -51,7 +50,7 @@ pub fn files(files: &[PathBuf]) -> Result<Snapshot, Failure> {
         let mut holders = HashMap::new();
         for (file, reader) in files.iter().zip(readers.iter().cycle()) {
             let report = reader.recv().map_err(|error| error.to_string())??;
-            for process in processes(&report) {
+            for process in processes(&report.process) {
                 let Process { name, pid, started, wall_ns, .. } = process;
                 // The wall time in nanoseconds distinguishes containers, whose processes often all
                 // have pid 1 and start in the same second.
@@ -76,9 +75,9 @@ pub fn files(files: &[PathBuf]) -> Result<Snapshot, Failure> {
 }
 
 /// Returns the processes that a report covers: one, or several if it is itself merged.
-fn processes(report: &Snapshot) -> &[Process] {
-    match &report.process.merged[..] {
-        [] => std::slice::from_ref(&report.process),
+fn processes(process: &Process) -> &[Process] {
+    match &process.merged[..] {
+        [] => std::slice::from_ref(process),
         merged => merged,
     }
 }
@@ -110,14 +109,9 @@ impl Merge {
         }
         let without_warnings =
             |process: &Process| value!(Process { warnings: Vec::new(), ..process.clone() });
-        let processes = Processes {
-            all: processes(snapshot),
-            first: self.processes.len() as u32,
-            are_merged: !process.merged.is_empty(),
-        };
-        self.processes.extend(processes.all.iter().map(without_warnings));
-        let count = processes.all.len() as u32;
-        let devices = self.devices.add(&snapshot.devices, processes.first, count);
+        let (all, first) = (processes(process), self.processes.len() as u32);
+        self.processes.extend(all.iter().map(without_warnings));
+        let devices = self.devices.add(&snapshot.devices, first, all.len() as u32);
         let mut sites = Vec::with_capacity(snapshot.sites.len());
         for site in &snapshot.sites {
             let index = self.add_site(site);
@@ -133,7 +127,7 @@ impl Merge {
                     merged.push(MergedSeries::new(device, series));
                     merged.len() - 1
                 });
-                merged[at].add(site, series, processes)?;
+                merged[at].add(site, series, process, first)?;
             }
         }
         self.tree.add(&snapshot.tree, &sites, &devices);

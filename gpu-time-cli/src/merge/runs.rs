@@ -8,28 +8,19 @@ use gpu_time_report::{Process, Run, Series, value};
 /// improve the estimate of their spread.
 const MAX_RUNS: usize = 64;
 
-/// The processes of one report, as runs of the merged report.
-#[derive(Clone, Copy)]
-pub struct Processes<'a> {
-    pub all: &'a [Process],
-    /// The place of the first one among the merged processes.
-    pub first: u32,
-    pub are_merged: bool,
-}
-
 /// The runs of a series with the lowest lots, by lot and process. This is a random selection, and
 /// the same one in whichever order the reports are merged.
 #[derive(Default)]
 pub struct Runs(BTreeMap<(u64, u32), Run>);
 
 impl Runs {
-    /// Adds the runs of a series in a report.
-    pub fn add(&mut self, series: &Series, processes: Processes) -> Result<(), &'static str> {
-        let own = series.run(0).filter(|_| !processes.are_merged);
+    /// Adds the runs of a series in the report of a process, whose runs begin at the place `first`.
+    pub fn add(&mut self, series: &Series, of: &Process, first: u32) -> Result<(), &'static str> {
+        let own = series.run(0).filter(|_| of.merged.is_empty());
         for run in own.iter().chain(&series.runs) {
-            let of = processes.all.get(run.process as usize);
+            let of = super::processes(of).get(run.process as usize);
             let of = of.ok_or("a run is of a process that the report does not list")?;
-            let process = processes.first.saturating_add(run.process);
+            let process = first.saturating_add(run.process);
             self.0.insert((lot(of), process), value!(Run { process, ..*run }));
             if self.0.len() > MAX_RUNS {
                 self.0.pop_last();

@@ -1,11 +1,13 @@
 //! A series of the merged report.
 
 use gpu_time_report::merge::{agree, join};
-use gpu_time_report::{Clock, Dependence, Histogram, Launches, Series, Site, Summary, Work, value};
+use gpu_time_report::{
+    Clock, Dependence, Histogram, Launches, Process, Series, Site, Summary, Work, value,
+};
 
 use super::combine::add;
 use super::kernels;
-use super::runs::{Processes, Runs};
+use super::runs::Runs;
 use crate::series_id::is_same_series;
 
 /// The sum of one series over several reports.
@@ -64,14 +66,15 @@ impl MergedSeries {
             && line(&self.series) == line(series)
     }
 
-    /// Adds the series of a report, in which `site` has it.
+    /// Adds the series of a process's report, in which `site` has it. The runs of the process begin at `first`.
     pub fn add(
         &mut self,
         site: &Site,
         theirs: &Series,
-        processes: Processes,
+        process: &Process,
+        first: u32,
     ) -> Result<(), &'static str> {
-        self.runs.add(theirs, processes)?;
+        self.runs.add(theirs, process, first)?;
         let ours = &mut self.series;
         add_estimate(ours, theirs);
         ours.unknown_error = ours.unknown_error.or(theirs.unknown_error);

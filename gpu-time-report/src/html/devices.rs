@@ -70,7 +70,7 @@ fn lines(process: &Process, gpus: &[GpuTime], bars: &[Vec<Part>]) -> Markup {
 /// Returns the name of a GPU and, in a merged report, where it is.
 fn name(process: &Process, gpu: &GpuTime) -> String {
     let parts = [Some(gpu.device.name.clone()), process.origin(gpu.device)];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    units::joined(&parts, ", ").unwrap_or_default()
 }
 
 /// Counts the devices of each kind, in the order of the devices.

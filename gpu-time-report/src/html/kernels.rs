@@ -5,11 +5,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
-use serde_json::{Number, Value, json};
+use serde_json::{Value, json};
 
 use super::digits::shortened;
 use crate::largest::sort_by_largest;
-use crate::{Elsewhere, ElsewhereReason, Kernel, KernelTimes, Series, Site, Stats, kernel_names};
+use crate::{Elsewhere, Kernel, KernelTimes, Series, Site, Stats, kernel_names};
 
 /// The minimum number of kernels of a row that has as many.
 const LEAST: usize = 5;
@@ -26,17 +26,8 @@ pub struct Kernels {
     names: Vec<String>,
     /// Short forms of the names that are too long, by index.
     short_names: BTreeMap<usize, String>,
-    /// Indexed by site, then by series.
-    rows: Vec<Vec<Option<KernelRow>>>,
-}
-
-/// The kernels of a row.
-#[derive(Debug, PartialEq, Serialize)]
-struct KernelRow {
-    shown: Vec<Value>,
-    /// The number of kernels that only the JSON report has, and their share.
-    more: (usize, f64),
-    elsewhere: Vec<(usize, u64, Option<Number>, ElsewhereReason)>,
+    /// Indexed by site, then by series. Null for rows without kernels.
+    rows: Vec<Vec<Value>>,
 }
 
 /// The indices of kernel names, by first use.
@@ -46,19 +37,16 @@ impl Kernels {
     pub fn of<'a>(sites: &'a [Site]) -> Kernels {
         let mut shown = lengths(sites).into_iter();
         let mut indices = Indices::new();
-        let mut row = |series: &'a Series| {
+        let mut of_series = |series: &'a Series| {
             let shown = shown.next()?;
-            KernelRow::of(series.kernel_times.as_ref()?, shown, &mut indices)
+            row(series.kernel_times.as_ref()?, shown, &mut indices)
         };
+        let mut row = |series: &'a Series| of_series(series).unwrap_or_default();
         let rows = sites.iter().map(|site| site.series.iter().map(&mut row).collect()).collect();
         let mut names: Vec<&str> = indices.keys().copied().collect();
         names.sort_by_key(|name| indices[name]);
-        let short = kernel_names::shortened(names.iter().copied(), NAME);
-        let short = names.iter().enumerate().filter_map(|(at, name)| {
-            let short = short.get(name).filter(|short| short != name)?;
-            Some((at, short.clone()))
-        });
-        let short_names = short.collect();
+        let short = kernel_names::shortened(&names, NAME).into_iter().enumerate();
+        let short_names = short.filter(|(at, short)| short != names[*at]).collect();
         Kernels { names: names.into_iter().map(str::to_owned).collect(), short_names, rows }
     }
 }
@@ -89,21 +77,20 @@ fn lengths<'a>(sites: &'a [Site]) -> Vec<usize> {
     shown
 }
 
-impl KernelRow {
-    /// Returns the row with this many kernels, or `None` if the series has none.
-    fn of<'a>(times: &'a KernelTimes, shown: usize, names: &mut Indices<'a>) -> Option<KernelRow> {
-        let (shown, left_out) = times.kernels.split_at(shown);
-        let elsewhere = times.elsewhere.iter().map(|work| {
-            let Elsewhere { name, count, total_ns, why } = work;
-            (index(names, name), *count, shortened(*total_ns), *why)
-        });
-        let elsewhere = elsewhere.collect();
-        let shown = shown.iter().map(|kernel| entry(kernel, names)).collect();
-        let share = left_out.iter().fold(0.0, |sum, kernel| sum + kernel.share);
-        let row = KernelRow { shown, more: (left_out.len(), rounded(share)), elsewhere };
-        let is_empty = row.shown.is_empty() && row.elsewhere.is_empty();
-        (!is_empty).then_some(row)
-    }
+/// Returns this many kernels of a row, the number of those that only the JSON report has with their share, and the work
+/// elsewhere. `None` if the series has none.
+fn row<'a>(times: &'a KernelTimes, shown: usize, names: &mut Indices<'a>) -> Option<Value> {
+    let (shown, left_out) = times.kernels.split_at(shown);
+    let elsewhere = times.elsewhere.iter().map(|work| {
+        let Elsewhere { name, count, total_ns, why } = work;
+        json!([index(names, name), count, shortened(*total_ns), why])
+    });
+    let elsewhere: Vec<Value> = elsewhere.collect();
+    let shown: Vec<Value> = shown.iter().map(|kernel| entry(kernel, names)).collect();
+    let share = left_out.iter().fold(0.0, |sum, kernel| sum + kernel.share);
+    let more = (left_out.len(), rounded(share));
+    let is_empty = shown.is_empty() && elsewhere.is_empty();
+    (!is_empty).then(|| json!({ "shown": shown, "more": more, "elsewhere": elsewhere }))
 }
 
 /// Returns a kernel: name, grid, block, registers, shared bytes, launches per call, times, total and share. The grid and
@@ -163,8 +150,9 @@ mod tests {
     }
 
     fn counts(kernels: &Kernels) -> Vec<(usize, usize)> {
-        let rows = kernels.rows.iter().flatten().flatten();
-        rows.map(|row| (row.shown.len(), row.more.0)).collect()
+        let rows = kernels.rows.iter().flatten();
+        let more = |row: &Value| row["more"][0].as_u64().unwrap() as usize;
+        rows.map(|row| (row["shown"].as_array().unwrap().len(), more(row))).collect()
     }
 
     #[test]
@@ -183,8 +171,8 @@ mod tests {
         assert!(counts[0].0 > 100 && counts[599].0 == LEAST, "{counts:?}");
         let size = serde_json::to_string(&kernels).unwrap().len();
         assert!(size <= MAX_BYTES, "{size} bytes");
-        let rows: Vec<&KernelRow> = kernels.rows.iter().flatten().flatten().collect();
-        assert!((rows[599].more.1 - 251.0 / 256.0).abs() < 1e-3, "{:?}", rows[599].more);
+        let share = kernels.rows[599][0]["more"][1].as_f64().unwrap();
+        assert!((share - 251.0 / 256.0).abs() < 1e-3, "{share}");
     }
 
     #[test]

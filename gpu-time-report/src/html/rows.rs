@@ -93,33 +93,24 @@ fn rows(
     columns: &[Column],
     page: &Sheet,
 ) -> Markup {
-    let Group { at, site, head, launches, has_calls } = group;
+    let Group { at, site, head, launches, .. } = group;
     let at = sites.binary_search(at).ok();
     let index = |series: &Series| site.series.iter().position(|other| std::ptr::eq(other, series));
-    let calls = has_calls.then_some(site.calls);
-    let function = Row { calls, ..row(group, *head, page) };
+    let row = |launch| group.row(launch, &page.analysis.shares);
     html! {
         tbody {
             tr.row.first[is_first] id=[is_first.then_some(FIRST)]
                 data-site=[at] data-series=[head.and_then(index)]
             {
-                (name(site, *head)) (cells(&function, columns, page))
+                (name(site, *head)) (cells(&row(None), columns, page))
             }
             @for launch in launches {
                 tr.row.launch data-site=[at] data-series=[index(launch)] {
                     (name(site, Some(launch)))
-                    (cells(&row(group, Some(launch), page), columns, page))
+                    (cells(&row(Some(launch)), columns, page))
                 }
             }
         }
-    }
-}
-
-fn row<'a>(group: &Group, series: Option<&'a Series>, page: &Sheet) -> Row<'a> {
-    let function = (group.at, group.site);
-    match series {
-        Some(series) => Row::of_series(function, series, &page.analysis.shares, String::new()),
-        None => Row::of(group.site, &[], String::new()),
     }
 }
 

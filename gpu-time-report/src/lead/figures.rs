@@ -1,6 +1,6 @@
 //! The figures that decide what to look at first, gathered once.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::gpu_time::GpuTime;
 use crate::own_times::{OwnTime, Shares};
@@ -24,7 +24,7 @@ pub struct Figures<'t, 'a> {
     pub most_ns: HashMap<usize, f64>,
     opened: OpenedCalls,
     /// The functions that helper threads worked for, or for a function inside. What the GPU did in their calls is not known.
-    helped: HashSet<usize>,
+    helped: Vec<usize>,
 }
 
 impl<'t, 'a> Figures<'t, 'a> {
@@ -34,16 +34,18 @@ impl<'t, 'a> Figures<'t, 'a> {
         shares: &'t Shares<'a>,
         gpus: &'t [GpuTime<'a>],
     ) -> Figures<'t, 'a> {
-        let mut limits = HashMap::<Owner, f64>::new();
+        let mut limits = HashMap::<usize, f64>::new();
         for gpu in gpus {
             for time in &gpu.times {
-                *limits.entry(time.owner).or_default() += time.ns.min(gpu.busy.value);
+                if let Owner::Function(site) = time.owner {
+                    *limits.entry(site).or_default() += time.ns.min(gpu.busy.value);
+                }
             }
         }
         let (mut functions, mut most_ns) = (Vec::new(), HashMap::new());
         for time in own {
             if let Owner::Function(site) = time.owner {
-                let limit_ns = limits.get(&time.owner).filter(|_| time.is_bound());
+                let limit_ns = limits.get(&site).filter(|_| time.is_bound());
                 most_ns.insert(site, limit_ns.map_or(time.ns, |ns| time.ns.min(*ns)));
                 functions.push(time);
             }
@@ -92,19 +94,19 @@ impl<'t, 'a> Figures<'t, 'a> {
     /// any, or the GPUs on which all functions have. One kernel on a GPU says nothing about the calls.
     pub fn used(&self, function: Option<usize>) -> Vec<&GpuTime<'a>> {
         let mut are_inside = vec![false; self.snapshot.tree.len()];
-        let mut times = HashMap::<&str, f64>::new();
+        // In the order of the GPUs.
+        let mut times = vec![0.0; self.gpus.len()];
         for (at, node) in self.snapshot.tree.iter().enumerate() {
             let is_inside = node.parent.is_some_and(|caller| caller < at && are_inside[caller]);
             are_inside[at] = is_inside || function.is_none_or(|site| node.site == Some(site));
-            for (id, ns) in node.self_ns_by_device.iter().filter(|_| are_inside[at]) {
-                *times.entry(id).or_default() += ns;
+            for (gpu, ns) in self.gpus.iter().zip(&mut times).filter(|_| are_inside[at]) {
+                *ns += node.self_ns_by_device.get(&gpu.device.id).copied().unwrap_or_default();
             }
         }
-        let least_ns = MATTERS * times.values().copied().fold(0.0, f64::max);
-        let has_much =
-            |gpu: &&GpuTime| times.get(&*gpu.device.id).is_some_and(|ns| *ns >= least_ns);
+        let least_ns = MATTERS * times.iter().copied().fold(0.0, f64::max);
         if least_ns > 0.0 {
-            self.gpus.iter().filter(has_much).collect()
+            let all = self.gpus.iter().zip(times).filter(|(_, ns)| *ns >= least_ns);
+            all.map(|(gpu, _)| gpu).collect()
         } else if function.is_some() {
             self.used(None)
         } else {
@@ -114,7 +116,7 @@ impl<'t, 'a> Figures<'t, 'a> {
 }
 
 /// Returns the functions around helper threads.
-fn helped(nodes: &[Node]) -> HashSet<usize> {
+fn helped(nodes: &[Node]) -> Vec<usize> {
     let are_helped = any_inside(nodes, |node| node.owner() == Owner::HelperThreads);
     let helped = nodes.iter().zip(are_helped).filter(|(_, is_helped)| *is_helped);
     helped.filter_map(|(node, _)| node.site).collect()

@@ -1,6 +1,6 @@
 //! The function that most of a sum over calls is in, such as the time that the GPU waited.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashMap;
 
 use crate::tree::depth_first;
 use crate::{Node, PerCall};
@@ -31,8 +31,7 @@ impl<'a> Longest<'a> {
         }
         let mut paths = largest(nodes, &sums, None)?;
         for _ in 0..Node::MAX_LEVELS {
-            let around = paths.iter().copied().collect();
-            let inside = largest(nodes, &sums, Some(&around));
+            let inside = largest(nodes, &sums, Some(&paths));
             let most_ns = MOSTLY * together(&sums, &paths);
             match inside.filter(|inside| together(&sums, inside) >= most_ns) {
                 Some(inside) => paths = inside,
@@ -48,30 +47,29 @@ impl<'a> Longest<'a> {
 
 /// Returns the paths of the function with the largest sum, of all or of those inside these paths. Recursive calls are
 /// left out, because the sum of a call contains theirs.
-fn largest(
-    nodes: &[Node],
-    sums: &[Option<f64>],
-    around: Option<&HashSet<usize>>,
-) -> Option<Vec<usize>> {
-    let mut functions = BTreeMap::<usize, Vec<usize>>::new();
+fn largest(nodes: &[Node], sums: &[Option<f64>], around: Option<&[usize]>) -> Option<Vec<usize>> {
+    let mut is_around = vec![false; nodes.len()];
+    around.into_iter().flatten().for_each(|&at| is_around[at] = true);
+    let (mut found, mut sums_of) = (Vec::new(), HashMap::<usize, f64>::new());
     let mut callers = Vec::new();
     for (at, depth) in depth_first(nodes) {
         callers.truncate(depth);
         let outermost = match around {
-            Some(around) => callers.iter().position(|caller| around.contains(caller)),
+            Some(_) => callers.iter().position(|&caller| is_around[caller]),
             None => Some(0),
         };
         let site = nodes[at].site;
         let is_again = |&caller: &usize| sums[caller].is_some() && nodes[caller].site == site;
         let is_new = outermost.is_some_and(|from| !callers[from..].iter().any(is_again));
-        if let Some(site) = site.filter(|_| is_new && sums[at].is_some()) {
-            functions.entry(site).or_default().push(at);
+        if let Some((site, ns)) = site.filter(|_| is_new).zip(sums[at]) {
+            found.push((site, at));
+            *sums_of.entry(site).or_default() += ns;
         }
         callers.push(at);
     }
-    functions
-        .into_values()
-        .max_by(|one, other| together(sums, one).total_cmp(&together(sums, other)))
+    let sites = found.iter().map(|(site, _)| *site);
+    let largest = sites.max_by(|one, other| sums_of[one].total_cmp(&sums_of[other]))?;
+    Some(found.into_iter().filter(|(site, _)| *site == largest).map(|(_, at)| at).collect())
 }
 
 fn together(sums: &[Option<f64>], paths: &[usize]) -> f64 {

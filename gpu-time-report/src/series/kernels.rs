@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Stats;
 use crate::kinds::named;
+use crate::largest::{sort_by_largest, sort_by_name};
 
 /// Figures of the recorded calls of a series: the calls whose work CUPTI recorded.
 ///
@@ -44,9 +45,8 @@ impl KernelTimes {
     /// Sorts the kernels: those with the largest share of the calls' time first.
     #[doc(hidden)]
     pub fn sort_kernels(&mut self) {
-        self.kernels.sort_by(|one, other| {
-            other.share.total_cmp(&one.share).then_with(|| one.name.cmp(&other.name))
-        });
+        sort_by_name(&mut self.kernels, |kernel| &kernel.name);
+        sort_by_largest(&mut self.kernels, |kernel| kernel.share);
     }
 
     /// Returns `true` if a merged report left out statistics, because several of its reports had

@@ -57,7 +57,7 @@ impl BucketCounts {
 
     /// Returns the buckets that are not empty.
     pub fn histogram(&self) -> Histogram {
-        Histogram::of_buckets(self.iter().map(|(bucket, count)| (bucket as u16, count.into())))
+        Histogram::of_ascending(self.iter().map(|(bucket, count)| (bucket as u16, count.into())))
     }
 
     /// Returns the buckets that are not empty, in order, with their counts.

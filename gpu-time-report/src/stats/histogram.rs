@@ -62,13 +62,13 @@ impl Histogram {
         };
         let left =
             self.0.iter().map(|&(bucket, count)| (bucket, count.saturating_sub(had(bucket))));
-        Histogram::of_buckets(left.filter(|(_, count)| *count > 0))
+        Histogram::of_ascending(left.filter(|(_, count)| *count > 0))
     }
 
     /// Returns the times minus `ns`. They fall into other buckets, so their errors may double.
     #[doc(hidden)]
     pub fn less(&self, ns: f64) -> Histogram {
-        self.iter().map(|(time, count)| (time - ns, count)).collect()
+        Histogram::of_ascending(self.iter().map(|(time, count)| (bucket(time - ns) as u16, count)))
     }
 
     /// Returns the time with this rank, counted from 1 for the shortest. Returns the longest if the
@@ -103,9 +103,16 @@ impl Histogram {
         ([before.map_or(0.0, |(ns, _)| ns); 2], 0.0)
     }
 
-    /// Creates a histogram from non-empty buckets in ascending order.
-    pub(super) fn of_buckets(buckets: impl Iterator<Item = (u16, u64)>) -> Histogram {
-        Histogram(buckets.collect())
+    /// Creates a histogram from non-empty buckets in ascending order, of which several may be the same.
+    pub(super) fn of_ascending(buckets: impl Iterator<Item = (u16, u64)>) -> Histogram {
+        let mut all: Vec<(u16, u64)> = Vec::new();
+        for (bucket, count) in buckets {
+            match all.last_mut() {
+                Some((last, sum)) if *last == bucket => *sum = sum.saturating_add(count),
+                _ => all.push((bucket, count)),
+            }
+        }
+        Histogram(all)
     }
 }
 
@@ -116,14 +123,7 @@ impl FromIterator<(f64, u64)> for Histogram {
         let mut buckets: Vec<(u16, u64)> =
             counted.map(|(ns, count)| (bucket(ns) as u16, count)).collect();
         buckets.sort_by_key(|(bucket, _)| *bucket);
-        buckets.dedup_by(|next, kept| {
-            let is_same = next.0 == kept.0;
-            if is_same {
-                kept.1 = kept.1.saturating_add(next.1);
-            }
-            is_same
-        });
-        Histogram(buckets)
+        Histogram::of_ascending(buckets.into_iter())
     }
 }
 

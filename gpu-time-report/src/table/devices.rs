@@ -30,7 +30,7 @@ pub fn footer(snapshot: &Snapshot, detail: Detail) -> impl Iterator<Item = Strin
     let measured = snapshot.devices.iter().filter_map(move |device| {
         let mut series = snapshot.all_series().filter(|series| series.device == device.id);
         let parts = parameters(device, series.any(|series| series.bytes.is_some()), detail);
-        (!parts.is_empty()).then(|| format!("{}: {}", device.id, parts.join(", ")))
+        parts.map(|parts| format!("{}: {parts}", device.id))
     });
     snapshot.process.provenance().into_iter().chain(measured)
 }
@@ -43,7 +43,7 @@ fn short(uuid: &str) -> &str {
     uuid.get(..end).unwrap_or(uuid)
 }
 
-fn parameters(device: &Device, with_peak: bool, detail: Detail) -> Vec<String> {
+fn parameters(device: &Device, with_peak: bool, detail: Detail) -> Option<String> {
     let part = |what: &str, ns: Option<f64>| ns.map(|ns| format!("{what} {}", units::time(ns)));
     let is_all = detail == Detail::All;
     let parts = [
@@ -54,5 +54,5 @@ fn parameters(device: &Device, with_peak: bool, detail: Detail) -> Vec<String> {
         device.bias_words().map(|bias| format!("bias {bias}")),
         device.peak_gb_per_s.filter(|_| with_peak).map(|peak| format!("peak {peak:.0} GB/s")),
     ];
-    parts.into_iter().flatten().collect()
+    units::joined(&parts, ", ")
 }

@@ -1,7 +1,5 @@
 //! The rows of one function.
 
-use std::collections::HashMap;
-
 use crate::analysis::Analysis;
 use crate::figure::Figure;
 use crate::groups::Group;
@@ -69,12 +67,13 @@ pub fn rows<'a>(analysis: &Analysis<'a>, groups: &[Group<'a>]) -> Vec<Row<'a>> {
 /// Returns the groups of each of the function's own rows, longest total first. Launches that
 /// were only captured come last.
 fn places<'t, 'a>(groups: &'t [Group<'a>]) -> Vec<Vec<&'t Group<'a>>> {
+    let place =
+        |group: &Group<'a>| Some((&group.head?.device, group.head?.clock, group.head?.cache));
     let mut places: Vec<Vec<&Group>> = Vec::new();
-    let mut known = HashMap::new();
     for group in groups {
-        let place = group.head.map(|head| (&head.device, head.clock.name(), head.cache.name()));
-        let at = place.map_or(places.len(), |place| *known.entry(place).or_insert(places.len()));
-        match places.get_mut(at) {
+        let is_same =
+            |known: &&mut Vec<&Group<'a>>| group.head.is_some() && place(known[0]) == place(group);
+        match places.iter_mut().find(is_same) {
             Some(place) => place.push(group),
             None => places.push(vec![group]),
         }

@@ -232,7 +232,7 @@ fn host_rows_say_host() {
     let row = table.lines().find(|line| line.starts_with("app::hot")).unwrap();
     assert_eq!(row.split_whitespace().nth(1), Some("host"), "{table}");
     let host = Mark::Host.text();
-    assert!(table.contains(&format!("\n{host}: ")), "{table}");
+    assert!(table.contains(&format!(" · {host}: ")), "{table}");
     assert!(in_full(&on_host()).contains(&format!("\n  {host}: ")));
 }
 

@@ -56,7 +56,7 @@ pub fn share_out(nodes: &mut [Node], sites: &mut [Site]) {
 /// Returns for each path whether its function is also among its callers.
 fn recursive(nodes: &[Node]) -> Vec<bool> {
     let mut are_recursive = vec![false; nodes.len()];
-    let (mut callers, mut calls) = (Vec::new(), HashMap::<usize, u32>::new());
+    let (mut callers, mut calls) = (Vec::new(), HashMap::<usize, u64>::new());
     for (at, depth) in depth_first(nodes) {
         for site in callers.drain(depth..).flatten() {
             calls.entry(site).and_modify(|calls| *calls -= 1);

@@ -54,7 +54,7 @@ impl Figure {
     ///
     /// Panics if the text is not a figure.
     pub fn read(text: &str, unit: &str) -> Option<Figure> {
-        let is_mark = |c: &char| "≤≥~?".contains(*c);
+        let is_mark = |c: &char| "≤≥~?*".contains(*c);
         let marks: String = text.chars().filter(is_mark).collect();
         let plain: String = text.chars().filter(|c| !is_mark(c) && *c != '\u{202f}').collect();
         let plain = plain.trim().trim_start_matches('±');

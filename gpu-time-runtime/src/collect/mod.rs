@@ -62,11 +62,21 @@ pub(crate) fn write_reports() {
     deliver(&config, &config.targets);
 }
 
-/// Prints the table on stderr, if the configuration includes that target.
-pub(crate) fn print_table() {
+/// Prints the table of a program that called nothing on stderr, if the configuration includes that target. Names the other
+/// targets, which get no report, and what the program lacks.
+pub(crate) fn report_no_calls() {
     let config = active::config();
-    if config.targets.contains(&Target::TABLE) {
-        deliver(&config, &[Target::TABLE]);
+    let (tables, others): (Vec<_>, Vec<_>) =
+        config.targets.iter().cloned().partition(|target| *target == Target::TABLE);
+    deliver(&config, &tables);
+    let others: Vec<String> = others.iter().map(|target| target.sink.to_string()).collect();
+    if !others.is_empty() {
+        let driver =
+            if cuda::is_loaded() { "" } else { ", and the CUDA driver (libcuda) was not loaded" };
+        let others = others.join(", ");
+        console::say(&format!(
+            "no report was written to {others}: no function with `#[gpu_timed]` was called{driver}"
+        ));
     }
 }
 

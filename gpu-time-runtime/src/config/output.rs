@@ -174,6 +174,19 @@ mod tests {
         names
     }
 
+    #[test]
+    fn all_targets_share_one_analysis() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut kinds = vec!["csv", "folded", "json", "table"];
+        kinds.extend(cfg!(feature = "html").then_some("html"));
+        kinds.sort_unstable();
+        let path = folder.path().display();
+        let list: Vec<String> = kinds.iter().map(|kind| format!("{kind}:{path}/{kind}")).collect();
+        let before = report::ANALYSES.get();
+        assert_eq!(delivered(folder.path(), &list.join(",")), kinds);
+        assert_eq!(report::ANALYSES.get() - before, 1);
+    }
+
     /// Writes a file as another process might, at this distance in seconds from now.
     fn foreign(path: &Path, seconds: i64) {
         std::fs::write(path, "of another process").unwrap();

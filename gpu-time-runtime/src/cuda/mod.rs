@@ -43,4 +43,4 @@ pub(crate) use device::active as active_devices;
 pub(crate) use device::{all as all_devices, in_use};
 pub(crate) use graph::{Capture, KeepError, is_captured};
 pub(crate) use replay::{Replay, is_recording};
-pub(crate) use symbols::{driver_version, now_ns, start_ns, why_unusable};
+pub(crate) use symbols::{driver_version, is_loaded, now_ns, start_ns, why_unusable};

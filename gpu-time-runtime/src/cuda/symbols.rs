@@ -181,7 +181,7 @@ pub(crate) fn why_unusable() -> Option<&'static str> {
 }
 
 /// Returns `true` if the process has loaded the driver library.
-pub(super) fn is_loaded() -> bool {
+pub(crate) fn is_loaded() -> bool {
     use libloading::os::unix::{Library, RTLD_LAZY};
     let flags = RTLD_LAZY | libc::RTLD_NOLOAD;
     // SAFETY: with `RTLD_NOLOAD`, nothing is loaded, so no code of the library runs.

@@ -139,8 +139,8 @@ extern "C" fn on_load() {
     controller::before_opening(arm_for_driver);
 }
 
-/// Prints a table that says that no timed function was called, if the report has a table on stderr.
-/// Writes no file: it could overwrite the report of a child that did time something. Makes no driver
+/// Says that no timed function was called, in a table if the report has one on stderr, and which reports are therefore
+/// missing. Writes no file: it could overwrite the report of a child that did time something. Makes no driver
 /// call: without a timed call there is no context.
 extern "C" fn at_exit_without_calls() {
     // SAFETY: always succeeds.
@@ -154,7 +154,7 @@ extern "C" fn at_exit_without_calls() {
     _ = panic::catch_unwind(|| {
         if !registry::sites().is_empty() && active::config().is_on {
             let _one_at_a_time = collect::reporting();
-            collect::print_table();
+            collect::report_no_calls();
         }
     });
 }

@@ -43,6 +43,13 @@ mod simulated {
     }
 
     #[test]
+    fn no_driver_and_no_call() {
+        let run = scenario("exit/never_called", &[]).without_driver().calls_nothing().run();
+        let why = " was called, and the CUDA driver (libcuda) was not loaded\n";
+        assert!(run.stderr.contains(why), "{}", run.stderr);
+    }
+
+    #[test]
     fn no_gpu() {
         let scenario = scenario("absent/fallback", &[]).simulated(|sim| sim.devices(0));
         assert_on_cpu(scenario, "no call came with a stream on a GPU");

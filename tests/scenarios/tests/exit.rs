@@ -116,8 +116,10 @@ fn context_not_retained() {
 #[test]
 fn never_called_prints_table_without_driver() {
     // A report here might overwrite the report of a child that timed something.
-    let run = scenario("exit/never_called", &[]).prints_only().run();
+    let run = scenario("exit/never_called", &[]).calls_nothing().run();
     assert!(run.stderr.contains("none of the "), "{}", run.stderr);
+    let why = ".json`: no function with `#[gpu_timed]` was called";
+    assert!(run.stderr.contains(why), "{}", run.stderr);
     assert!(run.others.is_empty(), "{:?}", run.others);
     assert_eq!(run.trace.calls().count(), 0);
     let off = scenario("exit/never_called", &[]).env("GPU_TIME", "off").reports_nothing().run();
@@ -128,7 +130,7 @@ fn never_called_prints_table_without_driver() {
 fn missing_directory_of_program_is_reported_at_once() {
     scenario("exit/never_called_to_nowhere", &[])
         .complains("gpu-time: cannot write the report to `/no/such/folder/a.csv` yet: ")
-        .prints_only()
+        .calls_nothing()
         .run();
 }
 

@@ -390,7 +390,7 @@ mod simulated {
 
     #[test]
     fn locking_alone_reports_no_calls() {
-        let run = scenario("health/locked_first", &[]).prints_only().run();
+        let run = scenario("health/locked_first", &[]).calls_nothing().run();
         assert!(run.stderr.contains("none of the "), "{}", run.stderr);
         assert_eq!(run.nvml, [LOCK, RESET]);
         assert_eq!(run.fact("cuda:0"), 1500);
@@ -421,7 +421,7 @@ mod simulated {
     #[test]
     fn program_signal_handler_stays_installed() {
         for (name, forwards) in [("health/own_handler_first", 0), ("health/own_handler_later", 1)] {
-            let run = scenario(name, &[]).prints_only().run();
+            let run = scenario(name, &[]).calls_nothing().run();
             assert_eq!(run.nvml, [LOCK, "survived", RESET]);
             assert_eq!((run.fact("handled"), run.fact("still_handled")), (2, 1));
             assert_eq!(run.fact("previous"), forwards);
@@ -430,7 +430,7 @@ mod simulated {
 
     #[test]
     fn forked_child_keeps_parent_clocks_locked() {
-        let run = scenario("health/locked_before_fork", &[]).prints_only().run();
+        let run = scenario("health/locked_before_fork", &[]).calls_nothing().run();
         assert_eq!(run.nvml, [LOCK, "children are gone", RESET]);
     }
 
@@ -478,7 +478,7 @@ mod simulated {
 
     #[test]
     fn second_lock_is_rejected() {
-        let run = scenario("health/locked_twice", &[]).prints_only().run();
+        let run = scenario("health/locked_twice", &[]).calls_nothing().run();
         assert_eq!(run.nvml, [LOCK, RESET, "lock 0000:01:00.0 1200 1200", RESET]);
         assert!(run.text("error").contains(" already locked: "));
     }
@@ -486,8 +486,9 @@ mod simulated {
     #[test]
     fn failed_release_complains() {
         let script = Script::calm(1).failing("nvmlDeviceResetGpuLockedClocks", NO_PERMISSION);
-        let run = scenario("health/locked_first", &[]).prints_only();
-        let run = run.nvml(script).complains("gpu-time: cuda:0: cannot release its clock (").run();
+        let run = scenario("health/locked_first", &[]).nvml(script);
+        let run =
+            run.complains("gpu-time: cuda:0: cannot release its clock (").calls_nothing().run();
         assert!(run.stderr.contains("`nvidia-smi -i 0000:01:00.0 "), "{}", run.stderr);
     }
 }

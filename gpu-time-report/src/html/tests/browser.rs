@@ -255,7 +255,8 @@ fn on_phone(snapshot: &Snapshot) -> serde_json::Value {
         await new Promise((resolve) => setTimeout(resolve, 300));
         const cut = [...page.querySelectorAll("body *")].filter((node) => {
             const box = node.getBoundingClientRect();
-            return box.width > 0 && box.right > 361;
+            const overflows = node.matches(".row > td") && node.scrollWidth > node.clientWidth + 1;
+            return box.width > 0 && (box.right > 361 || overflows);
         });
         return {
             width: page.scrollingElement.scrollWidth,

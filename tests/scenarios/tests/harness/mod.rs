@@ -234,7 +234,12 @@ impl Scenario {
         self
     }
 
-    /// Expects a table but no file, as for a program that calls no timed function.
+    /// Expects a table, no file, and a line that says why, as of a program that calls no timed function.
+    pub fn calls_nothing(self) -> Self {
+        self.prints_only().complains("gpu-time: no report was written to `")
+    }
+
+    /// Expects a table but no file.
     pub fn prints_only(mut self) -> Self {
         self.writes_files = false;
         self
