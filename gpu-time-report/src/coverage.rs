@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::largest::sort_by_largest;
-use crate::notes::listed;
-use crate::units::{self, percent_with_error};
+use crate::units::{self, listed, percent_with_error};
 
 /// The minimum share of the phases that are in no figure for a warning.
 const MANY_UNKNOWN: f64 = 0.02;

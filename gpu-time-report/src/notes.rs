@@ -3,7 +3,7 @@
 use crate::analysis::Analysis;
 use crate::marks::Mark;
 use crate::series::saturating_sum;
-use crate::units::{self, bounded, joined, two_digit_percent};
+use crate::units::{self, bounded, joined, listed, two_digit_percent};
 use crate::{
     Budget, CacheState, Clock, Coverage, Lost, Measure, Node, Remark, Series, Site, Snapshot,
     Source, losses, opened, surcharge,
@@ -314,14 +314,6 @@ fn gaps(series: &Series) -> Option<String> {
     let counts = listed(&series.without_figure().map(|(count, word)| (count, word.text())));
     let lost = series.lost.sentence(series.measure);
     joined(&[counts, lost], "; ")
-}
-
-/// Lists the counts above 0.
-pub fn listed(parts: &[(u64, &str)]) -> Option<String> {
-    let part = |(count, what): &(u64, &str)| {
-        (*count > 0).then(|| format!("{} {what}", units::count(*count)))
-    };
-    joined(&parts.iter().map(part).collect::<Vec<_>>(), ", ")
 }
 
 /// Compares the cost of timing with the budget.

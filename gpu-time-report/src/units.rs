@@ -127,6 +127,14 @@ pub fn joined(parts: &[Option<String>], separator: &str) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(separator))
 }
 
+/// Lists the counts above 0.
+pub fn listed(parts: &[(u64, &str)]) -> Option<String> {
+    let part = |(count, what): &(u64, &str)| {
+        (*count > 0).then(|| format!("{} {what}", self::count(*count)))
+    };
+    joined(&parts.iter().map(part).collect::<Vec<_>>(), ", ")
+}
+
 /// Groups the digits before the decimal point in threes.
 pub fn grouped(number: &str) -> String {
     let whole = number.find('.').unwrap_or(number.len());

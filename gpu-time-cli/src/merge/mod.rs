@@ -25,6 +25,7 @@ use crate::message::Failure;
 use crate::series_id::is_same_site;
 use combine::{add, add_warning};
 use device::Devices;
+use runs::processes;
 use series::MergedSeries;
 use tree::MergedTree;
 
@@ -72,14 +73,6 @@ pub fn files(files: &[PathBuf]) -> Result<Snapshot, Failure> {
         }
         Ok(merge.finish())
     })
-}
-
-/// Returns the processes that a report covers: one, or several if it is itself merged.
-fn processes(process: &Process) -> &[Process] {
-    match &process.merged[..] {
-        [] => std::slice::from_ref(process),
-        merged => merged,
-    }
 }
 
 /// The sum of the reports added so far.

@@ -8,6 +8,14 @@ use gpu_time_report::{Process, Run, Series, value};
 /// improve the estimate of their spread.
 const MAX_RUNS: usize = 64;
 
+/// Returns the processes that a report covers: one, or several if it is itself merged.
+pub fn processes(process: &Process) -> &[Process] {
+    match &process.merged[..] {
+        [] => std::slice::from_ref(process),
+        merged => merged,
+    }
+}
+
 /// The runs of a series with the lowest lots, by lot and process. This is a random selection, and
 /// the same one in whichever order the reports are merged.
 #[derive(Default)]
@@ -18,7 +26,7 @@ impl Runs {
     pub fn add(&mut self, series: &Series, of: &Process, first: u32) -> Result<(), &'static str> {
         let own = series.run(0).filter(|_| of.merged.is_empty());
         for run in own.iter().chain(&series.runs) {
-            let of = super::processes(of).get(run.process as usize);
+            let of = processes(of).get(run.process as usize);
             let of = of.ok_or("a run is of a process that the report does not list")?;
             let process = first.saturating_add(run.process);
             self.0.insert((lot(of), process), value!(Run { process, ..*run }));
