@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use crate::base::environment::is_blank;
 use crate::config::filter::{self, Filter};
 use crate::config::problems::Problems;
-use crate::config::targets::{self, Target};
+use crate::config::targets::{self, Targets};
 use crate::config::{names, values};
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
@@ -77,8 +77,6 @@ macro_rules! options {
         }
 
         /// The configuration of the process.
-        ///
-        /// Invariant: no two targets have the same sink.
         #[derive(Clone, Debug, PartialEq)]
         pub(crate) struct Config {
             $($(#[doc = $row])* pub $field: options!(@type $type $(, $default)?),)*
@@ -107,10 +105,11 @@ options! {
     ///
     /// `on`
     is_on: bool = value("GPU_TIME", values::on_or_off), true;
-    /// comma list of [targets](#report-formats), or `none`
+    /// comma list of [targets](#report-formats), or `none`; with `every=10s`, files are written each 10 s (`1s` to
+    /// `86400s`) as well, for a process that is killed
     ///
     /// `table` on stderr, but nothing in a test binary of `cargo test`
-    targets: Vec<Target> {
+    targets: Targets {
         /// Sets where the report goes, as `GPU_TIME_REPORT` does. `""` restores the default, a table on
         /// stderr.
         ///
@@ -118,7 +117,7 @@ options! {
         /// targets include a trace, calls are kept for it from now on. Otherwise, calls kept so far are
         /// discarded.
         report(targets: &str) = list(targets, targets::of_program)
-    } = list("GPU_TIME_REPORT", targets::of_environment), targets::usual();
+    } = list("GPU_TIME_REPORT", targets::of_environment), Targets::default();
     /// comma list of patterns with `*` that match whole names, such as `*::saxpy`; a leading `!` excludes; a filter
     /// that leaves no function is a warning in the report
     ///

@@ -1,17 +1,16 @@
 //! The budget controller: adjusts the sampling rates while the program runs.
 //!
 //! When an adjustment is due, the next call that reaches a sampling decision performs it. If calls
-//! become rare, the next decision may be a long time away, and skipped calls do not read a clock. A
-//! background thread, otherwise asleep, therefore detects that a second has passed without an
-//! adjustment, and makes every thread decide about its next call.
+//! become rare, the next decision may be a long time away, and skipped calls do not read a clock. The
+//! worker therefore detects that a second has passed without an adjustment, and makes every thread decide
+//! about its next call.
 
+use std::ptr;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
-use std::{ptr, thread};
 
 use crate::base::lock::{Mutex, Rank, locked, try_locked};
-use crate::base::{background, clock, console, switches, switches::SWITCHES};
+use crate::base::{clock, switches::SWITCHES, worker};
 use crate::record::collector;
 use crate::site::callsite::CallSite;
 use crate::stats::budget::BudgetAccount;
@@ -32,7 +31,7 @@ const FIRST_NS: u64 = 1_000_000;
 /// The shortest interval over which calls count as a load.
 const SHORTEST_NS: u64 = 200_000;
 /// The time after which an adjustment is overdue if no call has made one.
-const OVERDUE: Duration = Duration::from_secs(1);
+const OVERDUE_NS: u64 = 1_000_000_000;
 
 struct Controller {
     budget: BudgetAccount,
@@ -60,7 +59,8 @@ pub(crate) fn set(share: Option<f64>) {
     SWITCHES.budget.store(share.is_some(), Relaxed);
     drop(controller);
     if share.is_some() {
-        start_watching();
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| worker::each_second(watch));
     }
 }
 
@@ -132,28 +132,13 @@ impl Controller {
     }
 }
 
-/// Starts the background thread, once per process.
-fn start_watching() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        if let Err(error) = background::spawn("gpu-time-budget", watch) {
-            console::say(&format!("failed to start the budget's background thread: {error}"));
-        }
-    });
-}
-
+/// Makes every thread decide about its next call if no call has made an adjustment that is overdue.
 fn watch() {
-    let overdue_ns = OVERDUE.as_nanos() as u64;
-    loop {
-        thread::sleep(OVERDUE);
-        if switches::is_closed() {
-            return;
-        }
-        if clock::now_ns() > DUE_NS.load(Relaxed).saturating_add(overdue_ns)
-            && let Some(Controller { sites, .. }) = &*locked(&CONTROLLER)
-        {
-            sites.iter().for_each(|site| site.rate.renew());
-        }
+    let overdue_ns = DUE_NS.load(Relaxed).saturating_add(OVERDUE_NS);
+    if clock::now_ns() > overdue_ns
+        && let Some(Controller { sites, .. }) = &*locked(&CONTROLLER)
+    {
+        sites.iter().for_each(|site| site.rate.renew());
     }
 }
 
@@ -191,6 +176,8 @@ pub(crate) fn warning() -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::gpu::fake;
     use crate::site::cost::{self, LONGEST_NS as CALL_NS};
