@@ -114,7 +114,7 @@ pub use names::Names;
 #[doc(hidden)]
 pub use stats::{
     ALPHA, Batches, Course, Distribution, FEWEST_PAIRS, FEWEST_WITH_INTERVAL, LogRatio, Look,
-    PairedRatios, SideMedians, Summary, UnpairedRatio, step_ns, student_t,
+    Moments, PairedRatios, SideMedians, Summary, UnpairedRatio, step_ns, student_t,
 };
 #[doc(hidden)]
 pub use terminal::View;

@@ -324,9 +324,15 @@ fn listed(parts: &[(u64, &str)]) -> Option<String> {
 }
 
 /// Compares the cost of timing with the budget.
-fn budget(Budget { share, cost_share, .. }: Budget) -> String {
+fn budget(Budget { share, cost_share, added_share, added_error_share, .. }: Budget) -> String {
     let [cost, limit] = [cost_share, share].map(two_digit_percent);
-    format!("budget: timing took {cost} of recent wall time; the limit is {limit}")
+    let added = added_share.zip(added_error_share).map(|(added, error)| {
+        let digits = (1.0 - (100.0 * error).max(1e-6).log10().floor()).clamp(0.0, 4.0) as usize;
+        let [added, error] = [added, error].map(|share| format!("{:.digits$}", 100.0 * share));
+        format!("made calls {added} ±{error}% longer, and ")
+    });
+    let added = added.unwrap_or_default();
+    format!("budget: timing {added}took {cost} of recent wall time; the limit is {limit}")
 }
 
 /// Returns a note about the slower launches after CUPTI has recorded, if it has.

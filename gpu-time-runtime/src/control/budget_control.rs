@@ -1,16 +1,13 @@
 //! The budget controller: adjusts the sampling rates while the program runs.
 //!
-//! When an adjustment is due, the next call that reaches a sampling decision performs it. If calls
-//! become rare, the next decision may be a long time away, and skipped calls do not read a clock. The
-//! worker therefore detects that a second has passed without an adjustment, and makes every thread decide
-//! about its next call.
+//! When an adjustment is due, the next call that reaches a sampling decision performs it.
 
 use std::ptr;
-use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::base::clock;
 use crate::base::lock::{Mutex, Rank, locked, try_locked};
-use crate::base::{clock, switches::SWITCHES, worker};
+use crate::base::switches::{self, SWITCHES};
 use crate::record::collector;
 use crate::site::callsite::CallSite;
 use crate::stats::budget::BudgetAccount;
@@ -30,8 +27,6 @@ const LONGEST_OF_SITE_NS: u64 = 1_000;
 const FIRST_NS: u64 = 1_000_000;
 /// The shortest interval over which calls count as a load.
 const SHORTEST_NS: u64 = 200_000;
-/// The time after which an adjustment is overdue if no call has made one.
-const OVERDUE_NS: u64 = 1_000_000_000;
 
 struct Controller {
     budget: BudgetAccount,
@@ -57,11 +52,7 @@ pub(crate) fn set(share: Option<f64>) {
     *controller = share.map(|share| Controller::new(share, now));
     DUE_NS.store(now + FIRST_NS, Relaxed);
     SWITCHES.budget.store(share.is_some(), Relaxed);
-    drop(controller);
-    if share.is_some() {
-        static ONCE: Once = Once::new();
-        ONCE.call_once(|| worker::each_second(watch));
-    }
+    switches::set_comparing(share.is_some());
 }
 
 /// Adds a site with an upper bound on its sampling, or changes that bound. Returns the sampling to
@@ -108,6 +99,7 @@ impl Controller {
     }
 
     fn add(&mut self, site: &'static CallSite, max: Sampling) {
+        site.trials.begin(self.sites.len());
         self.sites.push(site);
         self.budget.add(max.rate());
     }
@@ -119,6 +111,9 @@ impl Controller {
         if elapsed_ns < SHORTEST_NS {
             return None;
         }
+        for (index, site) in self.sites.iter().enumerate() {
+            self.budget.set_whole_calls(index, site.trials.known());
+        }
         let usages = self.sites.iter().map(|site| site.cost.take());
         let own_ns = (self.took_ns + collector::take_cost_ns()) as f64;
         let rates = self.budget.adjust(elapsed_ns as f64, usages, own_ns);
@@ -129,16 +124,6 @@ impl Controller {
         let took_ns = clock::now_ns().saturating_sub(now);
         self.took_ns = plausible_ns(took_ns, self.sites.len());
         Some(PAUSE_NS.max(self.took_ns * PARTS))
-    }
-}
-
-/// Makes every thread decide about its next call if no call has made an adjustment that is overdue.
-fn watch() {
-    let overdue_ns = DUE_NS.load(Relaxed).saturating_add(OVERDUE_NS);
-    if clock::now_ns() > overdue_ns
-        && let Some(Controller { sites, .. }) = &*locked(&CONTROLLER)
-    {
-        sites.iter().for_each(|site| site.rate.renew());
     }
 }
 
@@ -158,6 +143,8 @@ pub(crate) fn settled() -> Option<report::Budget> {
         cost_share: budget.cost_share(),
         host_ns: cost.host_ns as u64,
         device_ns: cost.device_ns as u64,
+        added_share: budget.added_share().map(|added| added.ns),
+        added_error_share: budget.added_share().map(|added| added.error_ns),
     }))
 }
 

@@ -60,6 +60,15 @@ fn publish_unguarded(drains: bool) {
     if let Some(budget) = budget_control::settled() {
         gauge!(names::BUDGET_SHARE).set(budget.share);
         gauge!(names::BUDGET_COST_SHARE).set(budget.cost_share);
+        let added = [
+            (names::ADDED_SHARE, budget.added_share),
+            (names::ADDED_ERROR, budget.added_error_share),
+        ];
+        for (name, share) in added {
+            if let Some(share) = share {
+                gauge!(name).set(share);
+            }
+        }
     }
 }
 

@@ -19,6 +19,8 @@ pub(super) const LOST: &str = "gpu_time_lost_total";
 pub(super) const SAMPLE_RATE: &str = "gpu_time_sample_rate";
 pub(super) const BUDGET_SHARE: &str = "gpu_time_budget_share";
 pub(super) const BUDGET_COST_SHARE: &str = "gpu_time_budget_cost_share";
+pub(super) const ADDED_SHARE: &str = "gpu_time_added_share";
+pub(super) const ADDED_ERROR: &str = "gpu_time_added_error_share";
 
 pub(super) const BUSY_SHARE: &str = "gpu_time_device_busy_share";
 pub(super) const ATTRIBUTED_SHARE: &str = "gpu_time_device_attributed_share";
@@ -47,6 +49,8 @@ pub(super) fn describe() {
     describe_gauge!(SAMPLE_RATE, "Share of a function's calls that is currently timed");
     describe_gauge!(BUDGET_SHARE, "Share of the run time that timing may cost");
     describe_gauge!(BUDGET_COST_SHARE, "Share of the run time that timing cost recently");
+    describe_gauge!(ADDED_SHARE, "Share by which timing made calls longer, as measured");
+    describe_gauge!(ADDED_ERROR, "Standard error of gpu_time_added_share");
     describe_gauge!(
         BUSY_SHARE,
         "Share of the phases during which the device executed work of this process"

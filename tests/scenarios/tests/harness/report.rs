@@ -115,6 +115,8 @@ pub struct Budget {
     pub cost_share: f64,
     pub host_ns: u64,
     pub device_ns: u64,
+    pub added_share: Option<f64>,
+    pub added_error_share: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]
