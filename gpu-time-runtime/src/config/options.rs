@@ -134,13 +134,13 @@ options! {
         /// each function's attribute.
         sample(share: impl Into<Option<f64>>) = number(share.into(), values::sampling)
     } = value("GPU_TIME_SAMPLE", values::sampling);
-    /// `1%`: sampling adapts so that timing stays below this share of the wall time; below 50 % [no kernels are
-    /// recorded][production#kernels-in-a-budget]; `off`: no limit, also where the program sets one
+    /// `1%`: sampling adapts so that timing stays below this share of the time of the calls, and of the run; below 50 %
+    /// the whole run is [not recorded][production#kernels-in-a-budget]; `off`: no limit, also where the program sets one
     ///
     /// none
     budget: Option<f64> {
-        /// Sets the fraction of wall time that timing may cost, such as `0.01`. `None` removes the
-        /// limit. Below `0.5`, no kernels are recorded.
+        /// Sets the fraction of the calls' own time, and of the run, that timing may cost, such as `0.01`. `None` removes
+        /// the limit. Below `0.5`, only the [parts of the run](Configure::record) that are asked for are recorded.
         budget(share: impl Into<Option<f64>>) = number(share.into(), values::budget)
     } = value("GPU_TIME_BUDGET", values::budget_or_off), None;
     /// a number of calls up to `4294967295`, for every function

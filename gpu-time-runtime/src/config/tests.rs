@@ -500,6 +500,26 @@ fn unknown_placeholder_is_named() {
 
 #[test]
 #[cfg(feature = "kernels")]
+fn budget_has_room_for_a_part_of_the_run() {
+    let with = |record| config(&[("GPU_TIME_BUDGET", "1%"), ("GPU_TIME_RECORD", record)]).0;
+    for record in ["20ms/1s", "start:30s"] {
+        assert!(with(record).may_record(), "{record}");
+    }
+    assert!(!with("on").may_record());
+    // What recording costs is paid in a quarter of the time.
+    let plan = |length_ms, period_ms| {
+        let [length, period] = [length_ms, period_ms].map(Duration::from_millis);
+        PhasePlan::new(length, period).map(RecordMode::Phases)
+    };
+    for (record, planned) in [("20ms/1s", plan(20, 1_000)), ("20ms/20ms", plan(20, 80))] {
+        assert_eq!(with(record).ordered_recording(), planned, "{record}");
+        let unlimited = good("GPU_TIME_RECORD", record);
+        assert_eq!(unlimited.ordered_recording(), unlimited.recording);
+    }
+}
+
+#[test]
+#[cfg(feature = "kernels")]
 fn budget_below_half_of_the_time_has_no_room_for_records() {
     for (budget, may_record) in [("off", true), ("99%", true), ("50%", true), ("49.9%", false)] {
         let config = good("GPU_TIME_BUDGET", budget);

@@ -146,6 +146,10 @@ extern "C" fn on_load() {
     }
     // A program may ask for phases without calling a timed function.
     controller::before_opening(arm_for_driver);
+    #[cfg(feature = "kernels")]
+    if pin::is_in_program() {
+        active::record_start();
+    }
 }
 
 /// Prints a table that says that no timed function was called, if the report has a table on stderr.

@@ -7,6 +7,8 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 #[cfg(feature = "kernels")]
+use crate::base::clock;
+#[cfg(feature = "kernels")]
 use crate::base::lock::locked;
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked_by};
 use crate::base::{background, fork, switches};
@@ -112,6 +114,13 @@ pub(crate) fn is_waiting() -> bool {
 /// ended its work.
 fn is_needed() -> bool {
     is_waiting() || WINDOWS_WAIT.load(Relaxed)
+}
+
+/// Waits until no call or window waits for its records, or until the deadline.
+#[cfg(feature = "kernels")]
+pub(super) fn wait_until_collected(deadline: Instant) {
+    collect(deadline);
+    clock::wait_until(deadline, PERIOD, || switches::is_closed() || !is_needed());
 }
 
 /// Charges host time that phases take to the budget, if there is one.

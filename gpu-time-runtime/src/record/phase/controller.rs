@@ -31,6 +31,10 @@ const STEP: Duration = Duration::from_millis(5);
 const LONG_STEP: Duration = Duration::from_millis(20);
 /// The longest sleep. After it, the thread checks whether the process is ending.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// The longest wait for the records of a phase from the start, before CUPTI is given up.
+const RECORDS_PATIENCE: Duration = Duration::from_secs(10);
+/// The longest time that the program waits for recording to begin before it creates a context.
+const START_PATIENCE: Duration = Duration::from_millis(500);
 /// The longest time that a report waits for another thread that takes records.
 const REPORT_PATIENCE: Duration = Duration::from_secs(2);
 /// The host time of switching recording on and off.
@@ -366,6 +370,7 @@ fn run() {
         if let RecordMode::On | RecordMode::Start(_) = recording {
             record_on(recording);
             _ = schedule.next(None, now);
+            give_up_after_start();
             continue;
         }
         let planned = schedule.next(recording.plan(), now);
@@ -419,9 +424,37 @@ fn ordered(can_begin: bool) -> (RecordMode, Option<Duration>) {
 }
 
 /// Returns `true` if timing is on and the process has a context. Without a context, there is no GPU work to record,
-/// and no reason to load CUPTI.
+/// and no reason to load CUPTI, unless the start is recorded: what CUPTI leaves behind is least if it has begun before
+/// the first context.
 fn can_begin() -> bool {
-    switches::is_on() && has_context()
+    switches::is_on() && (is_start(locked(&STATE.orders).effective()) || has_context())
+}
+
+fn is_start(recording: RecordMode) -> bool {
+    matches!(recording, RecordMode::Start(_))
+}
+
+/// Waits for a phase from the start to begin, unless there is a context already.
+pub(crate) fn wait_for_start() {
+    let deadline = Instant::now() + START_PATIENCE;
+    if is_start(locked(&STATE.orders).effective()) && !has_context() {
+        let has_begun = || cupti::is_recording() || cupti::why_unavailable().is_some();
+        clock::wait_until(deadline, TAIL, has_begun);
+    }
+}
+
+/// Gives CUPTI up once a phase from the start is over, so that other tools can have it.
+fn give_up_after_start() {
+    let is_over = || {
+        let orders = locked(&STATE.orders);
+        orders.is_start_over && is_start(orders.recording) && orders.requested.is_none()
+    };
+    if is_over() && cupti::is_in_use() {
+        collector::wait_until_collected(Instant::now() + RECORDS_PATIENCE);
+        while is_over() && !has_ended() && !cupti::give_up() {
+            thread::sleep(STEP);
+        }
+    }
 }
 
 /// Returns `true` if the process has a context. The driver knows primary contexts even if no call was timed on
@@ -491,7 +524,6 @@ fn record_on(recording: RecordMode) {
             return;
         }
     };
-    window::open(window::LENGTH, false);
     let since_start = || clock::started().monotonic.elapsed();
     let is_over = || matches!(recording, RecordMode::Start(length) if since_start() >= length);
     let (mut launches, mut divided) = (0, Instant::now());
@@ -499,6 +531,9 @@ fn record_on(recording: RecordMode) {
         if has_ended() {
             // The last report divides what is open.
             return;
+        }
+        if !window::is_open() && has_context() {
+            window::open(window::LENGTH, false);
         }
         if is_over() {
             let mut orders = locked(&STATE.orders);
