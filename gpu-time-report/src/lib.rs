@@ -74,6 +74,7 @@ pub mod text_table;
 mod tree;
 #[doc(hidden)]
 pub mod units;
+mod utilization;
 mod value;
 mod work;
 mod wrap;
@@ -102,6 +103,7 @@ pub use terminal::Terminal;
 #[doc(hidden)]
 pub use tree::Owner;
 pub use tree::{Node, PerCall, Source};
+pub use utilization::Utilization;
 
 // Used by the runtime and the tool to build reports.
 #[cfg(feature = "html")]

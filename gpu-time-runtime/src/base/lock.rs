@@ -91,6 +91,9 @@ pub(crate) enum Rank {
     /// The first NVML reading of each device.
     #[cfg(feature = "nvml")]
     Devices,
+    /// The readings of how far each device is in use.
+    #[cfg(feature = "nvml")]
+    Utilization,
     /// The configuration errors for the report's warnings.
     Complaints,
     /// What the worker thread does each second.

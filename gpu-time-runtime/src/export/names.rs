@@ -24,6 +24,12 @@ pub(super) const ADDED_ERROR: &str = "gpu_time_added_error_share";
 
 pub(super) const BUSY_SHARE: &str = "gpu_time_device_busy_share";
 pub(super) const ATTRIBUTED_SHARE: &str = "gpu_time_device_attributed_share";
+pub(super) const ANY_WORK: &str = "gpu_time_device_any_work_share";
+pub(super) const SM_SHARE: &str = "gpu_time_device_sm_share";
+pub(super) const TENSOR_SHARE: &str = "gpu_time_device_tensor_share";
+pub(super) const DRAM_SHARE: &str = "gpu_time_device_dram_share";
+pub(super) const PCIE: &str = "gpu_time_device_pcie_bytes_per_second";
+pub(super) const NVLINK: &str = "gpu_time_device_nvlink_bytes_per_second";
 pub(super) const SM_CLOCK: &str = "gpu_time_device_sm_clock_hertz";
 pub(super) const MEMORY_CLOCK: &str = "gpu_time_device_memory_clock_hertz";
 
@@ -59,6 +65,16 @@ pub(super) fn describe() {
         ATTRIBUTED_SHARE,
         "Share of the phases during which the device executed work of annotated functions"
     );
+    for (name, description) in [
+        (ANY_WORK, "Share of the last second in which the device did any work, of any process"),
+        (SM_SHARE, "Mean share of the multiprocessors that were busy in the last second"),
+        (TENSOR_SHARE, "Share of their peak at which the tensor cores worked in the last second"),
+        (DRAM_SHARE, "Share of the memory's peak bandwidth used in the last second"),
+        (PCIE, "Bytes per second over PCIe, in both directions"),
+        (NVLINK, "Bytes per second over NVLink, in both directions"),
+    ] {
+        describe_gauge!(name, description);
+    }
     describe_gauge!(SM_CLOCK, "Current SM clock of a device");
     describe_gauge!(MEMORY_CLOCK, "Current memory clock of a device");
 }

@@ -65,6 +65,8 @@ pub(crate) fn arm() {
         // In a program without a GPU this is the only registration.
         at_exit::register();
         worker::each_second(collect::write_files_again);
+        #[cfg(feature = "nvml")]
+        worker::each_second(health::read_utilization);
         #[cfg(feature = "metrics")]
         export::arm();
         #[cfg(feature = "signals")]

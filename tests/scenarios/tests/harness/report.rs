@@ -198,6 +198,7 @@ pub struct Device {
     pub clocks: Option<BTreeMap<String, Option<u32>>>,
     #[serde(deserialize_with = "nullable")]
     pub throttle: Option<BTreeMap<String, Option<u64>>>,
+    pub utilization: Option<BTreeMap<String, Option<f64>>>,
     #[serde(deserialize_with = "nullable")]
     pub temperature_c: Option<u32>,
     #[serde(deserialize_with = "nullable")]
