@@ -37,8 +37,6 @@ const RECORDS_PATIENCE: Duration = Duration::from_secs(10);
 const START_PATIENCE: Duration = Duration::from_millis(500);
 /// The longest time that a report waits for another thread that takes records.
 const REPORT_PATIENCE: Duration = Duration::from_secs(2);
-/// The host time of switching recording on and off.
-const SWITCH_COST_NS: u64 = 6_000;
 
 /// The orders to the thread.
 struct PhaseOrders {
@@ -526,7 +524,7 @@ fn record_on(recording: RecordMode) {
     };
     let since_start = || clock::started().monotonic.elapsed();
     let is_over = || matches!(recording, RecordMode::Start(length) if since_start() >= length);
-    let (mut launches, mut divided) = (0, Instant::now());
+    let mut divided = Instant::now();
     while locked(&STATE.orders).effective() == recording && switches::is_on() {
         if has_ended() {
             // The last report divides what is open.
@@ -544,13 +542,13 @@ fn record_on(recording: RecordMode) {
             break;
         }
         thread::park_timeout(LONG_STEP);
-        launches += take_launches();
+        take_launches();
         if divided.elapsed() >= window::LENGTH {
             divided = Instant::now();
             records().divide_window(cupti::now_ns());
         }
     }
-    close(recorded, launches);
+    close(recorded);
 }
 
 /// Records a phase of this length, which is requested unless it belongs to a plan. Returns `false` if that is not
@@ -573,7 +571,6 @@ fn record(length: Duration, plan: Option<PhasePlan>) -> bool {
     window::open(length, plan.is_some());
     current::begin(plan.map_or(1.0, PhasePlan::weight) as f32);
     let is_over = || !switches::is_on() || locked(&STATE.orders).changes != changes;
-    let mut launches = 0;
     loop {
         let rest = end_at.saturating_duration_since(Instant::now());
         if has_ended() {
@@ -583,30 +580,30 @@ fn record(length: Duration, plan: Option<PhasePlan>) -> bool {
             break;
         }
         thread::park_timeout(rest.min(STEP));
-        launches += take_launches();
+        take_launches();
     }
     current::end();
-    close(recorded, launches);
+    close(recorded);
     true
 }
 
-/// Takes the launches that have been made, unless another thread is about to do so. Returns the number of those in the
-/// window.
-fn take_launches() -> usize {
-    records_by(Instant::now()).map_or(0, |mut records| records.take_launches())
+/// Takes the launches that have been made, unless another thread is about to do so.
+fn take_launches() {
+    if let Some(mut records) = records_by(Instant::now()) {
+        records.take_launches();
+    }
 }
 
 /// Closes the window, and switches CUPTI off soon after.
-fn close(recorded: Recorded, mut launches: usize) {
+fn close(recorded: Recorded) {
     launches::set_window(false);
     let end_ns = cupti::now_ns();
     thread::sleep(TAIL);
     drop(recorded);
     note_devices();
-    launches += records().close_window(end_ns);
+    records().close_window(end_ns);
     window::note_closed();
     collector::wake();
-    collector::charge(SWITCH_COST_NS + cupti::cost_ns(launches));
 }
 
 #[cfg(test)]
