@@ -21,9 +21,9 @@ pub use gpu_time_runtime::{
     GpuStream, Histogram, Kernel, KernelTimes, LEGACY_STREAM, Launch, Launches, LockedClocks,
     Losses, Lost, Measure, Modes, NULL_STREAM, Node, PER_THREAD_STREAM, PerCall, PhaseKernel,
     Process, Ratio, RawStream, ReadError, Remark, Run, ScopeKind, Series, Settle, Settled, Site,
-    Slot, Snapshot, Stats, Timeline, Trend, UnknownError, Unmet, WindowsFrom, compare, configure,
-    lock_clocks, publish, raw_stream, record_phase, report, set_default_stream, set_enabled,
-    set_thread_default_stream, snapshot, until_stable,
+    Slot, Snapshot, Stats, Timeline, Trend, UnknownError, Unmet, Utilization, WindowsFrom, compare,
+    configure, lock_clocks, publish, raw_stream, record_phase, report, set_default_stream,
+    set_enabled, set_thread_default_stream, snapshot, until_stable,
 };
 
 #[cfg(feature = "tracing")]

@@ -17,4 +17,11 @@ pub struct Budget {
     /// The device time spent on timing: events, holds, flushes, and the work that kernels have to
     /// repeat because of them.
     pub device_ns: u64,
+    /// By which fraction timing made the calls of functions longer: the difference between calls that were timed and
+    /// calls that were left alone at random. `None` until there are enough of both.
+    #[serde(default)]
+    pub added_share: Option<f64>,
+    /// The standard error of `added_share`.
+    #[serde(default)]
+    pub added_error_share: Option<f64>,
 }

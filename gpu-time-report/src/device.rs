@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::merge::{agree, join};
-use crate::{Coverage, FlushProof, units};
+use crate::{Coverage, FlushProof, Utilization, units};
 
 /// A device on which something was timed. A value is `None` if it does not apply or was not
 /// measured.
@@ -98,6 +98,9 @@ pub struct Device {
     /// Several of the merged processes used the device at the same time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
+    /// How far all processes used the device, on Hopper and later. `None` elsewhere, and without the `nvml` feature.
+    #[serde(default)]
+    pub utilization: Option<Utilization>,
     /// How busy the device was, from phases in which all work of the process was recorded. `None`
     /// without phases.
     pub coverage: Option<Coverage>,
@@ -164,7 +167,7 @@ impl Device {
             driver driver_release uuid l2_bytes peak_gb_per_s event_step_ns event_floor_ns event_held_empty_ns
             event_queued_empty_ns event_inner_ns event_queued_inner_ns event_inner_error_ns event_bias_ns
             event_bias_source event_bias_error_ns fed_margin_ns flush_bytes flush_proof clocks temperature_c power_w
-            persistence mig mps other_processes
+            persistence mig mps other_processes utilization
         );
         self.shared |= theirs.shared;
         join(&mut self.coverage, theirs.coverage.clone(), |ours, theirs| {
@@ -232,6 +235,7 @@ impl Device {
             self.temperature_c.map(|degrees| format!("{degrees} °C")),
             self.power_w.map(|watts| format!("{watts:.0} W")),
             (!throttled.is_empty()).then(lowered),
+            self.utilization.as_ref().and_then(Utilization::words),
         ];
         parts.into_iter().flatten().collect()
     }

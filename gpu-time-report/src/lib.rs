@@ -74,6 +74,7 @@ pub mod text_table;
 mod tree;
 #[doc(hidden)]
 pub mod units;
+mod utilization;
 mod value;
 mod work;
 mod wrap;
@@ -105,6 +106,7 @@ pub use terminal::Terminal;
 #[doc(hidden)]
 pub use tree::Owner;
 pub use tree::{Node, PerCall, Source};
+pub use utilization::Utilization;
 
 // Used by the runtime and the tool to build reports.
 #[cfg(feature = "html")]
@@ -117,7 +119,7 @@ pub use names::Names;
 #[doc(hidden)]
 pub use stats::{
     ALPHA, Batches, Course, Distribution, FEWEST_PAIRS, FEWEST_WITH_INTERVAL, LogRatio, Look,
-    PairedRatios, SideMedians, Summary, UnpairedRatio, step_ns, student_t,
+    Moments, PairedRatios, SideMedians, Summary, UnpairedRatio, step_ns, student_t,
 };
 #[doc(hidden)]
 pub use terminal::View;

@@ -285,6 +285,7 @@ fn facts<'a>(snapshot: &Snapshot, sites: &[&'a Site]) -> Vec<Note<'a>> {
     notes.extend(of_macro.into_iter().filter(|note| !note.sites.is_empty()));
     notes.extend(snapshot.process.budget.map(budget).map(of_program));
     notes.extend(slower_launches(snapshot).map(of_program));
+    notes.extend(launched_elsewhere(sites));
     let never = snapshot.sites.iter().filter(|site| site.calls == 0);
     let never = bounded(never.map(|site| site.name.clone()).collect(), FACTS, "more");
     if !never.is_empty() {
@@ -317,9 +318,29 @@ fn gaps(series: &Series) -> Option<String> {
 }
 
 /// Compares the cost of timing with the budget.
-fn budget(Budget { share, cost_share, .. }: Budget) -> String {
+fn budget(Budget { share, cost_share, added_share, added_error_share, .. }: Budget) -> String {
     let [cost, limit] = [cost_share, share].map(two_digit_percent);
-    format!("budget: timing took {cost} of recent wall time; the limit is {limit}")
+    let added = added_share.zip(added_error_share).map(|(added, error)| {
+        let digits = (1.0 - (100.0 * error).max(1e-6).log10().floor()).clamp(0.0, 4.0) as usize;
+        let [added, error] = [added, error].map(|share| format!("{:.digits$}", 100.0 * share));
+        format!("made calls {added} ±{error}% longer, and ")
+    });
+    let added = added.unwrap_or_default();
+    format!("budget: timing {added}took {cost} of recent wall time; the limit is {limit}")
+}
+
+/// Returns a note about the functions in whose recorded calls nothing was enqueued, if others enqueue something.
+fn launched_elsewhere<'a>(sites: &[&'a Site]) -> Option<Note<'a>> {
+    let per_call = |series: &Series| series.kernel_times.as_ref()?.kernels_per_call;
+    let launches = |site: &Site| site.series.iter().filter_map(per_call).reduce(f64::max);
+    let (without, with): (Vec<_>, Vec<_>) = sites
+        .iter()
+        .copied()
+        .filter(|site| launches(site).is_some())
+        .partition(|site| launches(site) == Some(0.0));
+    let text = "launches nothing on its own thread: what other threads launch meanwhile is in the rows of the functions \
+                that they call";
+    (!without.is_empty() && !with.is_empty()).then(|| Note::new(Severity::Fact, without, text))
 }
 
 /// Returns a note about the slower launches after CUPTI has recorded, if it has.
@@ -373,6 +394,19 @@ fn no_call(snapshot: &Snapshot) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn budget_names_what_was_measured() {
+        let spent = Budget { share: 0.01, cost_share: 0.008, ..Budget::default() };
+        assert_eq!(
+            budget(spent),
+            "budget: timing took 0.80% of recent wall time; the limit is 1.0%"
+        );
+        let measured =
+            Budget { added_share: Some(0.0041), added_error_share: Some(0.002), ..spent };
+        let expected = "budget: timing made calls 0.41 ±0.20% longer, and took 0.80% of recent wall time; the limit is 1.0%";
+        assert_eq!(budget(measured), expected);
+    }
     use crate::tree::{PerCall, fixtures::node};
     use crate::{Detail, Device, Node, Terminal, fixtures};
 

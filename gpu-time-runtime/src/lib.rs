@@ -71,7 +71,7 @@ pub use gpu_time_report::{
     Budget, Bytes, Clocks, Coverage, Dependence, Device, Elsewhere, ElsewhereReason, Eviction,
     Flops, FlushProof, Histogram, Kernel, KernelTimes, Launch, Launches, Modes, Node, PerCall,
     PhaseKernel, Process, ReadError, Run, Series, Site, Slot, Snapshot, Stats, Timeline, Trend,
-    UnknownError, WindowsFrom,
+    UnknownError, Utilization, WindowsFrom,
 };
 pub use lifecycle::clocks::{ClockError, LockedClocks, lock_clocks};
 pub use settle::{BackToBack, Compared, Ratio, Settle, Settled, Unmet};

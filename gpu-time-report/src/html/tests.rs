@@ -242,7 +242,7 @@ fn functions_with_the_same_warning_share_a_line() {
 fn estimates_and_budget_are_shown() {
     let mut snapshot = everything();
     snapshot.process.budget =
-        Some(crate::Budget { share: 0.01, cost_share: 0.008, host_ns: 0, device_ns: 0 });
+        Some(crate::Budget { share: 0.01, cost_share: 0.008, ..crate::Budget::default() });
     let text = text(&snapshot);
     let estimate =
         |line: &str| line.starts_with(crate::marks::Mark::Estimate.text()) && line.contains(" ±");

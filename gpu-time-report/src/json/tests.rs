@@ -38,8 +38,14 @@ fn json_of_opened_calls() {
 /// Returns a snapshot with a value in every field.
 fn in_full() -> Snapshot {
     let mut snapshot = everything();
-    snapshot.process.budget =
-        Some(Budget { share: 0.01, cost_share: 0.008, host_ns: 5_000_000, device_ns: 3_000_000 });
+    snapshot.process.budget = Some(Budget {
+        share: 0.01,
+        cost_share: 0.008,
+        host_ns: 5_000_000,
+        device_ns: 3_000_000,
+        added_share: Some(0.004),
+        added_error_share: Some(0.002),
+    });
     snapshot.process.merged = vec![process(None)];
     for other in [rated(), kernels()] {
         snapshot.devices.extend(other.devices);

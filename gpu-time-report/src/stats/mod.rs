@@ -27,6 +27,7 @@ pub use distribution::Distribution;
 pub use histogram::Histogram;
 pub use log_ratio::{ALPHA, LogRatio};
 pub use median_interval::FEWEST_WITH_INTERVAL;
+pub use moments::Moments;
 pub use paired_ratios::{FEWEST_PAIRS, Look, PairedRatios};
 pub use statistics::Stats;
 pub use summary::Summary;

@@ -16,6 +16,11 @@ pub struct Moments {
 }
 
 impl Moments {
+    /// Creates the moments of no value.
+    pub const fn new() -> Moments {
+        Moments { count: 0, min: 0.0, max: 0.0, sum: 0.0, mean: 0.0, deviations: 0.0 }
+    }
+
     /// Records one value.
     #[inline]
     pub fn record(&mut self, value: f64) {

@@ -70,6 +70,8 @@ pub(crate) enum Rank {
     HoldDeadline,
     /// The sampler of one site for threads without counters of their own.
     Sampler,
+    /// The times of a function's calls by which it is known what timing adds.
+    Trials,
     /// The streams of every context, with the nesting of their brackets.
     Streams,
     /// The calls and brackets that are kept for a trace.
@@ -89,8 +91,13 @@ pub(crate) enum Rank {
     /// The first NVML reading of each device.
     #[cfg(feature = "nvml")]
     Devices,
+    /// The readings of how far each device is in use.
+    #[cfg(feature = "nvml")]
+    Utilization,
     /// The configuration errors for the report's warnings.
     Complaints,
+    /// What the worker thread does each second.
+    Jobs,
     /// The files that this process has written its reports to. Never held while one is written.
     ReportFiles,
     /// The call tree.

@@ -28,3 +28,4 @@ pub(crate) mod stubs;
 pub(crate) mod switches;
 pub(crate) mod thread_bound;
 pub(crate) mod thread_id;
+pub(crate) mod worker;

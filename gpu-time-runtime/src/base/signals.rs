@@ -24,6 +24,8 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::OnceLock;
+#[cfg(feature = "signals")]
+use std::sync::atomic::AtomicU8;
 use std::sync::atomic::{
     AtomicI32, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
@@ -81,6 +83,9 @@ struct SignalState {
     first_ns: AtomicU64,
     /// The id of the process that reports on signals.
     reporter: AtomicI32,
+    /// A [`NothingYet`].
+    #[cfg(feature = "signals")]
+    nothing: AtomicU8,
 }
 
 static STATE: SignalState = SignalState {
@@ -91,6 +96,8 @@ static STATE: SignalState = SignalState {
     came: AtomicU32::new(0),
     first_ns: AtomicU64::new(0),
     reporter: AtomicI32::new(0),
+    #[cfg(feature = "signals")]
+    nothing: AtomicU8::new(0),
 };
 
 impl SignalState {
@@ -162,15 +169,30 @@ pub(crate) fn watch_to_report(handlers: Handlers) -> io::Result<()> {
     watch(handlers)?;
     let _changing = locked(&STATE.changing);
     STATE.reporter.store(process(), Relaxed);
+    for &signal in REQUESTS.iter().filter(|signal| is_by(**signal, on_asked_for_nothing)) {
+        set(signal, on_signal as *const () as usize);
+    }
     install_where_default(REQUESTS, on_signal);
     Ok(())
 }
 
-/// Answers requests for a report or a phase with a line on stderr, for when `GPU_TIME` turns timing off.
-/// Without a handler, these signals would end the process. Needs no thread.
+/// Why there is nothing to report yet, or at all.
 #[cfg(feature = "signals")]
-pub(crate) fn watch_while_off() {
-    install_where_default(REQUESTS, on_asked_while_off);
+#[derive(Clone, Copy)]
+#[repr(u8)]
+pub(crate) enum NothingYet {
+    /// No annotated function has been called.
+    NoCall,
+    /// `GPU_TIME` turns timing off.
+    Off,
+}
+
+/// Answers requests for a report or a phase with a line on stderr, until [`watch_to_report`] answers them. Without a
+/// handler, these signals would end the process. Needs no thread.
+#[cfg(feature = "signals")]
+pub(crate) fn watch_for_nothing(why: NothingYet) {
+    STATE.nothing.fetch_max(why as u8, Relaxed);
+    install_where_default(REQUESTS, on_asked_for_nothing);
 }
 
 /// Restores the default dispositions, unless reports need the handlers.
@@ -233,12 +255,25 @@ extern "C" fn on_signal(signal: c_int) {
     });
 }
 
-/// The handler of [`watch_while_off`]. Makes only calls that are async-signal-safe.
+/// The handler of [`watch_for_nothing`]. Makes only calls that are async-signal-safe.
 #[cfg(feature = "signals")]
-extern "C" fn on_asked_while_off(signal: c_int) {
-    const REPORT: &str = "gpu-time: no report: timing is off (`GPU_TIME=off`)\n";
-    const PHASE: &str = "gpu-time: no phase: timing is off (`GPU_TIME=off`)\n";
-    let line = if signal == PHASE_SIGNAL { PHASE } else { REPORT };
+extern "C" fn on_asked_for_nothing(signal: c_int) {
+    if !is_by(signal, on_asked_for_nothing) {
+        // A handler of the program's has taken over, and passes the signal on.
+        return;
+    }
+    const LINES: [[&str; 2]; 2] = [
+        [
+            "gpu-time: no report: no annotated function has been called so far\n",
+            "gpu-time: no phase: no annotated function has been called so far\n",
+        ],
+        [
+            "gpu-time: no report: timing is off (`GPU_TIME=off`)\n",
+            "gpu-time: no phase: timing is off (`GPU_TIME=off`)\n",
+        ],
+    ];
+    let is_off = STATE.nothing.load(Relaxed) == NothingYet::Off as u8;
+    let line = LINES[usize::from(is_off)][usize::from(signal == PHASE_SIGNAL)];
     keeping_errno(|| {
         let mut stderr =
             libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
@@ -278,7 +313,12 @@ fn end_by(signal: c_int) {
 }
 
 fn is_ours(signal: c_int) -> bool {
-    disposition(signal) == Some(on_signal as *const () as usize)
+    is_by(signal, on_signal)
+}
+
+/// Returns `true` if this handler is installed.
+fn is_by(signal: c_int, handler: extern "C" fn(c_int)) -> bool {
+    disposition(signal) == Some(handler as *const () as usize)
 }
 
 fn process() -> libc::pid_t {

@@ -43,6 +43,8 @@ const STATE: u32 = ON | CLOSED;
 const RECORDING: u32 = 4;
 /// An NVTX tool listens to ranges.
 const LISTENING: u32 = 1 << 31;
+/// Whole calls are compared, to know what timing adds.
+const COMPARING: u32 = 1 << 30;
 
 impl TimingSwitch {
     const fn new() -> Self {
@@ -85,12 +87,18 @@ impl SwitchReading {
         self.0 == ON
     }
 
+    /// Returns `true` if calls are on the stack for a comparison, and for nothing else.
+    #[inline]
+    pub fn is_only_comparing(self) -> bool {
+        self.0 == ON | COMPARING
+    }
+
     fn is_closed(self) -> bool {
         self.0 & CLOSED != 0
     }
 
     fn recordings(self) -> u32 {
-        (self.0 & !LISTENING) / RECORDING
+        (self.0 & !(LISTENING | COMPARING)) / RECORDING
     }
 }
 
@@ -148,10 +156,19 @@ pub(crate) fn begin_listening() {
     SWITCHES.timing.0.fetch_or(LISTENING, Relaxed);
 }
 
-/// Returns `true` while something is recorded, or about to be, or a tool listens.
+/// Sets whether whole calls are compared.
+pub(crate) fn set_comparing(is_comparing: bool) {
+    if is_comparing {
+        SWITCHES.timing.0.fetch_or(COMPARING, Relaxed);
+    } else {
+        SWITCHES.timing.0.fetch_and(!COMPARING, Relaxed);
+    }
+}
+
+/// Returns `true` while something is recorded, or about to be, a tool listens, or calls are compared.
 #[inline]
 pub(crate) fn is_observed() -> bool {
-    cfg!(any(feature = "kernels", feature = "nvtx")) && timing().0 & !STATE != 0
+    timing().0 & !STATE != 0
 }
 
 /// Returns `true` while a tool listens to ranges.

@@ -11,10 +11,10 @@ use crate::base::{fork, inside, switches, switches::SwitchReading};
 use crate::call::first;
 use crate::call::source::{Source, StreamSource};
 use crate::call::stream::{Life, StreamGuard, handles};
-use crate::call::ticket::{Ticket, count};
+use crate::call::ticket::{Ticket, count, with_counters};
 use crate::control::budget_control;
 use crate::cuda;
-use crate::record::{opened::is_inside, threads};
+use crate::record::{opened::is_inside, stack, threads};
 use crate::site::counters::{CallCounters, Lease, Outcome};
 use crate::site::{callsite::CallSite, cost};
 use crate::types::{handles::Stream, key::SeriesKey};
@@ -123,13 +123,14 @@ pub(crate) fn decide(site: &'static CallSite) -> Result<f32, Untimed> {
         return Ok(1.0);
     }
     if timing.is_plain() {
-        return sample(site).ok_or(Untimed::Plain);
+        return sample(site, Untimed::Plain);
     }
     if is_inside() {
         // Sampling chose the call around this one.
         return Ok(1.0);
     }
-    sample(site).ok_or(Untimed::Observed)
+    let is_plain = timing.is_only_comparing() && site.trials.are_short();
+    sample(site, if is_plain { Untimed::Plain } else { Untimed::Observed })
 }
 
 /// Decides about a call of a site with `graph`, whose stream is now known. Returns `false` if the call is not timed.
@@ -167,17 +168,17 @@ pub(crate) fn is_timed_on<G: StreamGuard>(source: &Source<G>, ticket: &mut Ticke
     is_on
 }
 
-/// Decides based on sampling. Counts the call if it is not timed.
+/// Decides based on sampling. Counts the call if it is not timed. It is `passed` in a sampling gap.
 #[inline(always)]
-fn sample(site: &'static CallSite) -> Option<f32> {
+fn sample(site: &'static CallSite, passed: Untimed) -> Result<f32, Untimed> {
     let counters = threads::counters(site);
     if let Some(counters) = counters
         && counters.pass_over(0, site.rate.epoch())
     {
         counters.count(Outcome::Unsampled);
-        return None;
+        return Err(passed);
     }
-    draw_and_count(site, counters)
+    draw_and_count(site, counters).ok_or(Untimed::Observed)
 }
 
 #[cold]
@@ -244,10 +245,25 @@ fn draw(site: &'static CallSite, known: Option<&'static CallCounters>) -> Result
         }
         None => site.shared_counters().draw(site.rate.get(), site.rate.epoch(), 0),
     };
-    if has_budget && weight.is_some() {
-        site.cost.count_timed();
+    let weight = weight.ok_or(Outcome::Unsampled)?;
+    if has_budget { admit(site, weight) } else { Ok(weight) }
+}
+
+/// Leaves some of the chosen calls alone, so that it is known what timing adds to the others. Returns the weight of a
+/// timed call.
+#[cold]
+fn admit(site: &'static CallSite, weight: f32) -> Result<f32, Outcome> {
+    let Some(factor) = stack::admit(site) else {
+        with_counters(site, |counters| counters.take_back_drawn(weight));
+        return Err(Outcome::Unsampled);
+    };
+    site.cost.count_timed();
+    if factor != 1.0 {
+        with_counters(site, |counters| {
+            counters.weigh_opened(Some(weight), f64::from(weight * factor));
+        });
     }
-    weight.ok_or(Outcome::Unsampled)
+    Ok(weight * factor)
 }
 
 /// Decides about a span. Returns the probability of timing it, or counts it and returns `None`.

@@ -12,7 +12,7 @@ use crate::base::{fork, inside, switches};
 use crate::call::{decide::Untimed, stream::StreamGuard, timed_call::TimedCall};
 use crate::nvtx::Range;
 use crate::record::stack::StackPlace;
-use crate::record::timeline;
+use crate::record::{timeline, trial::EndedTimes};
 use crate::site::callsite::CallSite;
 use crate::site::cost::CostTimer;
 use crate::types::sample::Lost;
@@ -124,7 +124,7 @@ impl<G: StreamGuard> Scope<G> {
     /// Pauses what the call is part of.
     fn pause(&self) {
         let Some(active) = &*self.active else { return };
-        active.place.suspend();
+        active.place.suspend(active.site);
         if let Some(range) = &active.range {
             range.pop();
         }
@@ -136,7 +136,7 @@ impl<G: StreamGuard> Scope<G> {
 
     fn go_on(&self) {
         let Some(active) = &*self.active else { return };
-        active.place.enter(active.site);
+        active.place.resume(active.site);
         if let Some(call) = self.call.as_ref().filter(|_| !fork::is_forked()) {
             let _inside = inside::enter();
             call.resume();
@@ -232,13 +232,22 @@ impl Active {
     #[inline(always)]
     fn end<G: StreamGuard>(&mut self, call: &mut Option<TimedCall<G>>) {
         let is_suspended = *self.is_suspended.get_mut();
-        if !is_suspended {
-            self.place.leave();
-        }
+        let ended = if is_suspended { EndedTimes::default() } else { self.place.end(self.site) };
         if fork::is_forked() {
             // The call belongs to the parent, and another thread may have held a lock at the fork.
             return;
         }
+        self.end_timed(call, is_suspended);
+        // A call that interrupts the runtime takes no lock.
+        if ended.is_noted()
+            && let Some(_inside) = inside::try_enter()
+        {
+            ended.note(self.site);
+        }
+    }
+
+    #[inline(always)]
+    fn end_timed<G: StreamGuard>(&mut self, call: &mut Option<TimedCall<G>>, is_suspended: bool) {
         let _inside = inside::enter();
         if let Some(range) = &self.range
             && !is_suspended

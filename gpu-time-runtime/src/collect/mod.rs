@@ -7,13 +7,14 @@ pub(crate) mod state;
 pub(crate) mod trace;
 mod untimed;
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked_by};
 use crate::base::{clock, console, environment, fork, rounds::in_rounds, switches};
 use crate::collect::{devices::Biases, state::SiteState, trace::chrome};
-use crate::config::{Config, output, targets::Target};
+use crate::config::targets::{Sink, Target};
+use crate::config::{Config, output};
 use crate::control::{active, budget_control};
 use crate::cuda;
 use crate::cupti;
@@ -33,6 +34,8 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 /// The maximum time to wait while another thread writes a report. A report that takes longer is
 /// stuck in its sink.
 const REPORT_PATIENCE: Duration = Duration::from_secs(5);
+/// The time by which the worker may be early.
+const SLACK_NS: u64 = 500_000_000;
 
 /// Locks report writing, so that reports are not interleaved and the process does not exit in the
 /// middle of one. Returns `None` if the sink of the current report blocks for too long.
@@ -62,6 +65,24 @@ pub(crate) fn write_reports() {
     deliver(&config, &config.targets);
 }
 
+/// Writes the files of the report again, if [that is due](crate::config::targets::Targets::every). For the worker.
+pub(crate) fn write_files_again() {
+    static WRITTEN_NS: AtomicU64 = AtomicU64::new(0);
+    let config = active::config();
+    let Some(every) = config.targets.every else { return };
+    let now_ns = clock::now_ns();
+    if now_ns.saturating_sub(WRITTEN_NS.load(Relaxed)) + SLACK_NS < every.as_nanos() as u64 {
+        return;
+    }
+    WRITTEN_NS.store(now_ns, Relaxed);
+    let _one_at_a_time = reporting();
+    if !switches::is_closed() {
+        collector::keep_up();
+        let is_file = |target: &&Target| matches!(target.sink, Sink::File(_));
+        deliver(&config, &config.targets.iter().filter(is_file).cloned().collect::<Vec<_>>());
+    }
+}
+
 /// Prints the table of a program that called nothing on stderr, if the configuration includes that target. Names the other
 /// targets, which get no report, and what the program lacks.
 pub(crate) fn report_no_calls() {
@@ -83,7 +104,7 @@ pub(crate) fn report_no_calls() {
 /// Writes a report to these targets. Takes everything from one configuration, because the program may set
 /// another one meanwhile.
 fn deliver(config: &Config, targets: &[Target]) {
-    if !targets.is_empty() {
+    if config.is_on && !targets.is_empty() {
         let trace = |snapshot: &Snapshot| chrome::rendered(&snapshot.process, config.bias);
         output::deliver(&snapshot_by(config), targets, config, &trace);
     }

@@ -280,7 +280,7 @@ impl SiteState {
             timed: calls.timed,
             holds_released: holds.released,
             holds_expired: holds.expired,
-            sample_rate: site.rate.get().rate(),
+            sample_rate: site.timed_share(),
             warnings: warnings(site),
             series: series
                 .map(|view| {

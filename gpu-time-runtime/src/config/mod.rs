@@ -25,8 +25,10 @@ use crate::config::targets::Format;
 use crate::types::record_mode::RecordMode;
 use gpu_time_report::units::two_digit_percent;
 
-/// The smallest budget that has room for what CUPTI adds to every launch of a process once it has recorded.
+/// The smallest budget with which the whole run is recorded, or phases as functions need them.
 const AMPLE_BUDGET: f64 = 0.5;
+/// The part by which calls take longer while they are recorded: 4 % of a request with copies and four launches.
+const RECORDED_COST: f64 = 0.04;
 
 impl Config {
     /// Returns `true` unless the budget has no room for records. Without room, CUPTI is neither loaded nor subscribed
@@ -39,15 +41,29 @@ impl Config {
     pub fn why_no_records(&self) -> Option<String> {
         let budget = two_digit_percent(self.scant_budget()?);
         Some(format!(
-            "the budget of {budget} has no room for it: once CUPTI has recorded, every launch is slower. Replace \
-             `GPU_TIME_BUDGET` by phases, such as `GPU_TIME_RECORD=20ms/1s`"
+            "the budget of {budget} has no room for it, because recorded calls take longer: set \
+             `GPU_TIME_RECORD=start:30s` to record the first 30 s, or `20ms/1s` to record phases"
         ))
     }
 
-    /// Returns the budget if it has no room for records.
+    /// Returns the budget if it has no room for records, unless the program or its user asks for a part of the run.
     fn scant_budget(&self) -> Option<f64> {
+        let asks_for_part =
+            matches!(self.recording, Some(RecordMode::Start(_) | RecordMode::Phases(_)));
         // Without the feature, the missing feature is the reason.
-        self.budget.filter(|budget| cfg!(feature = "kernels") && *budget < AMPLE_BUDGET)
+        let may_be_scant = cfg!(feature = "kernels") && !asks_for_part;
+        self.budget.filter(|budget| may_be_scant && *budget < AMPLE_BUDGET)
+    }
+
+    /// Returns when to record, if that is ordered. With a budget, phases take at most the share of the time in which
+    /// what they cost recorded calls is within it.
+    pub fn ordered_recording(&self) -> Option<RecordMode> {
+        match (self.recording?, self.budget) {
+            (RecordMode::Phases(plan), Some(budget)) => {
+                Some(RecordMode::Phases(plan.limited_to(budget / RECORDED_COST)))
+            }
+            (recording, _) => Some(recording),
+        }
     }
 
     /// Returns `true` if the program or its user asks for records, whether or not functions need them.

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use crate::base::environment::is_blank;
 use crate::config::filter::{self, Filter};
 use crate::config::problems::Problems;
-use crate::config::targets::{self, Target};
+use crate::config::targets::{self, Targets};
 use crate::config::{names, values};
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
@@ -77,8 +77,6 @@ macro_rules! options {
         }
 
         /// The configuration of the process.
-        ///
-        /// Invariant: no two targets have the same sink.
         #[derive(Clone, Debug, PartialEq)]
         pub(crate) struct Config {
             $($(#[doc = $row])* pub $field: options!(@type $type $(, $default)?),)*
@@ -107,10 +105,11 @@ options! {
     ///
     /// `on`
     is_on: bool = value("GPU_TIME", values::on_or_off), true;
-    /// comma list of [targets](#report-formats), or `none`
+    /// comma list of [targets](#report-formats), or `none`; with `every=10s`, files are written each 10 s (`1s` to
+    /// `86400s`) as well, for a process that is killed
     ///
     /// `table` on stderr, but nothing in a test binary of `cargo test`
-    targets: Vec<Target> {
+    targets: Targets {
         /// Sets where the report goes, as `GPU_TIME_REPORT` does. `""` restores the default, a table on
         /// stderr.
         ///
@@ -118,7 +117,7 @@ options! {
         /// targets include a trace, calls are kept for it from now on. Otherwise, calls kept so far are
         /// discarded.
         report(targets: &str) = list(targets, targets::of_program)
-    } = list("GPU_TIME_REPORT", targets::of_environment), targets::usual();
+    } = list("GPU_TIME_REPORT", targets::of_environment), Targets::default();
     /// comma list of patterns with `*` that match whole names, such as `*::saxpy`; a leading `!` excludes; a filter
     /// that leaves no function is a warning in the report
     ///
@@ -135,13 +134,13 @@ options! {
         /// each function's attribute.
         sample(share: impl Into<Option<f64>>) = number(share.into(), values::sampling)
     } = value("GPU_TIME_SAMPLE", values::sampling);
-    /// `1%`: sampling adapts so that timing stays below this share of the wall time; below 50 % [no kernels are
-    /// recorded][production#kernels-in-a-budget]; `off`: no limit, also where the program sets one
+    /// `1%`: sampling adapts so that timing stays below this share of the time of the calls, and of the run; below 50 %
+    /// the whole run is [not recorded][production#kernels-in-a-budget]; `off`: no limit, also where the program sets one
     ///
     /// none
     budget: Option<f64> {
-        /// Sets the fraction of wall time that timing may cost, such as `0.01`. `None` removes the
-        /// limit. Below `0.5`, no kernels are recorded.
+        /// Sets the fraction of the calls' own time, and of the run, that timing may cost, such as `0.01`. `None` removes
+        /// the limit. Below `0.5`, only the [parts of the run](Configure::record) that are asked for are recorded.
         budget(share: impl Into<Option<f64>>) = number(share.into(), values::budget)
     } = value("GPU_TIME_BUDGET", values::budget_or_off), None;
     /// a number of calls up to `4294967295`, for every function

@@ -1,12 +1,41 @@
 //! Report targets: renderings, and their destinations.
 
+use std::ops::{Deref, RangeInclusive};
 use std::path::Path;
+use std::time::Duration;
 use std::{env, fs};
 
 use crate::base::{environment, standard::Standard};
 use crate::config::names;
 use crate::config::path_pattern::{PathPattern, quoted};
 use crate::config::problems::{Problems, entries, shown};
+use gpu_time_report::units::parsed_ns;
+
+/// Where reports go, and when.
+///
+/// Invariant: no two of the targets have the same sink.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Targets {
+    all: Vec<Target>,
+    /// The time after which the files are written again, so that a process that is killed leaves its last report.
+    pub every: Option<Duration>,
+}
+
+impl Default for Targets {
+    /// Returns the targets of a process for which none are given. A test harness has the output of its binary to itself.
+    fn default() -> Targets {
+        let all = if environment::is_in_test() { Vec::new() } else { vec![Target::TABLE] };
+        Targets { all, every: None }
+    }
+}
+
+impl Deref for Targets {
+    type Target = [Target];
+
+    fn deref(&self) -> &[Target] {
+        &self.all
+    }
+}
 
 /// One rendering of the report, and its destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,27 +94,24 @@ impl Target {
 
 /// The valid entries, for error messages.
 const ENTRIES: &str = "`table`, `table:PATH`, `json:PATH`, `csv:PATH`, `folded:PATH`, `pprof:PATH`, `html:PATH` (with gpu-time's \
-                       feature `html`), `trace:PATH` or `none`, with `,,` for a comma in a path";
-
-/// Returns the targets of a process for which none are given. A test harness has the output of its binary to itself.
-pub(crate) fn usual() -> Vec<Target> {
-    if environment::is_in_test() { Vec::new() } else { vec![Target::TABLE] }
-}
+                       feature `html`), `trace:PATH`, `none` or `every=10s`, with `,,` for a comma in a path";
+/// The valid times between two reports.
+const EVERY: RangeInclusive<f64> = 1e9..=86_400e9;
 
 /// Parses the list of the environment, whose paths are relative to the directory in which the program was started.
-pub(crate) fn of_environment(list: &str, invalid: &mut dyn FnMut(&str, String)) -> Vec<Target> {
+pub(crate) fn of_environment(list: &str, invalid: &mut dyn FnMut(&str, String)) -> Targets {
     targets(list, environment::start_directory(), invalid)
 }
 
 /// Parses a list that the program gives, whose paths are relative to its current directory.
-pub(crate) fn of_program(list: &str, invalid: &mut dyn FnMut(&str, String)) -> Vec<Target> {
+pub(crate) fn of_program(list: &str, invalid: &mut dyn FnMut(&str, String)) -> Targets {
     targets(list, &env::current_dir().unwrap_or_default(), invalid)
 }
 
 /// Parses a comma-separated list of targets. Passes each invalid entry to `invalid` with the
-/// reason, and replaces it with the table on stderr. No two of the targets have the same sink.
-fn targets(list: &str, directory: &Path, invalid: &mut dyn FnMut(&str, String)) -> Vec<Target> {
-    let mut targets: Vec<Target> = Vec::new();
+/// reason, and replaces it with the table on stderr.
+fn targets(list: &str, directory: &Path, invalid: &mut dyn FnMut(&str, String)) -> Targets {
+    let (mut targets, mut every) = (Vec::<Target>::new(), None);
     let (mut is_none, mut is_valid) = (false, true);
     let mut reject = |entry: &str, reason: String| {
         is_valid = false;
@@ -96,6 +122,16 @@ fn targets(list: &str, directory: &Path, invalid: &mut dyn FnMut(&str, String)) 
         let entry = entry.replace('\0', ",");
         if entry == "none" {
             is_none = true;
+            continue;
+        }
+        if let Some(time) = entry.strip_prefix("every=") {
+            every = parsed_ns(time).filter(|ns| EVERY.contains(ns));
+            if every.is_none() {
+                reject(
+                    &entry,
+                    "expected a time from `1s` to `86400s`, such as `every=10s`".to_owned(),
+                );
+            }
             continue;
         }
         match target(&entry, directory) {
@@ -112,11 +148,15 @@ fn targets(list: &str, directory: &Path, invalid: &mut dyn FnMut(&str, String)) 
     if is_none && !targets.is_empty() {
         reject("none", "expected no other entries beside it".to_owned());
     }
+    if every.is_some() && !targets.iter().any(|target| matches!(target.sink, Sink::File(_))) {
+        reject("every", "expected a file beside it, such as `json:gpu-time-%p.json`".to_owned());
+        every = None;
+    }
     let is_empty = targets.is_empty() && !is_none;
     if (is_empty || !is_valid) && !targets.iter().any(|target| target.sink == Target::TABLE.sink) {
         targets.push(Target::TABLE);
     }
-    targets
+    Targets { all: targets, every: every.map(|ns| Duration::from_nanos(ns as u64)) }
 }
 
 /// Returns a message for each file that cannot be written because of its path, and for each unset variable in a path.

@@ -1,6 +1,5 @@
 use std::ffi::OsString;
 use std::fs;
-#[cfg(feature = "kernels")]
 use std::time::Duration;
 
 use crate::base::standard::Standard;
@@ -38,7 +37,9 @@ fn good(name: &str, value: &str) -> Config {
 fn bad(name: &str, value: &str) -> String {
     let (config, mut problems) = config(&[(name, value)]);
     // A table shows the warning, even in a test harness.
-    let targets = if name == "GPU_TIME_REPORT" { vec![Target::TABLE] } else { targets::usual() };
+    let targets = config.targets.clone();
+    let shows_table = name == "GPU_TIME_REPORT";
+    assert_eq!((targets.contains(&Target::TABLE), targets.every), (shows_table, None), "{value}");
     assert_eq!(config, Config { targets, ..default() }, "{name}={value}");
     assert_eq!(problems.len(), 1, "{problems:?}");
     problems.remove(0)
@@ -56,7 +57,7 @@ fn unset_variables_leave_defaults() {
     let (config, problems) = config(&[]);
     assert_eq!(problems, Vec::<String>::new());
     assert!(config.is_on && config.filter.admits("anything"));
-    assert_eq!(config.targets, [], "these are tests");
+    assert_eq!(config.targets[..], [], "these are tests");
     assert_eq!(config.warmup.unwrap_or(7), 7);
     assert_eq!(config.cold.unwrap_or(Some(Cold::Dirty)), Some(Cold::Dirty));
     assert_eq!(config.hold.unwrap_or(None), None);
@@ -364,21 +365,32 @@ fn invalid_value_affects_no_other() {
     assert!(
         config.filter.admits("a::c") && !config.filter.admits("a::b") && !config.filter.admits("c")
     );
-    assert_eq!(config.targets, [file(Format::Json, "r.json"), Target::TABLE]);
+    assert_eq!(config.targets[..], [file(Format::Json, "r.json"), Target::TABLE]);
 }
 
 #[test]
 fn targets_are_parsed() {
-    assert_eq!(good("GPU_TIME_REPORT", "none").targets, []);
-    assert_eq!(good("GPU_TIME_REPORT", "table").targets, [Target::TABLE]);
+    assert_eq!(good("GPU_TIME_REPORT", "none").targets[..], []);
+    assert_eq!(good("GPU_TIME_REPORT", "table").targets[..], [Target::TABLE]);
     assert_eq!(
-        good("GPU_TIME_REPORT", " table: t.txt, json: -,csv:c:/a b-%p.csv,").targets,
+        good("GPU_TIME_REPORT", " table: t.txt, json: -,csv:c:/a b-%p.csv,").targets[..],
         [
             file(Format::Table, "t.txt"),
             Target { format: Format::Json, sink: Sink::Standard(Standard::Stdout) },
             file(Format::Csv, "c:/a b-%p.csv"),
         ]
     );
+}
+
+#[test]
+fn period_of_reports_needs_a_file() {
+    let targets = good("GPU_TIME_REPORT", "table,json:a,every=10s").targets;
+    assert_eq!((targets.len(), targets.every), (2, Some(Duration::from_secs(10))));
+    assert_eq!(good("GPU_TIME_REPORT", "json:a").targets.every, None);
+    for text in ["every=10ms", "every=soon"] {
+        assert!(bad("GPU_TIME_REPORT", text).contains("from `1s` to"), "{text}");
+    }
+    assert!(bad("GPU_TIME_REPORT", "table,every=10s").contains("expected a file"));
 }
 
 #[test]
@@ -389,7 +401,7 @@ fn double_comma_is_comma_in_path() {
         ("json:a,,,json:b,,,,c", &["a,", "b,,c"]),
     ] {
         let files: Vec<Target> = paths.iter().map(|path| file(Format::Json, path)).collect();
-        assert_eq!(good("GPU_TIME_REPORT", text).targets, files, "{text}");
+        assert_eq!(good("GPU_TIME_REPORT", text).targets[..], files, "{text}");
     }
     let problem = bad("GPU_TIME_REPORT", "ma.json");
     assert!(problem.contains("`,,` for "), "{problem}");
@@ -407,7 +419,7 @@ fn duplicate_sink_is_rejected() {
     }
     let (config, problems) = config(&[("GPU_TIME_REPORT", "none,json:a")]);
     assert_eq!(problems.len(), 1);
-    assert_eq!(config.targets, [file(Format::Json, "a"), Target::TABLE]);
+    assert_eq!(config.targets[..], [file(Format::Json, "a"), Target::TABLE]);
     // The same name in two directories.
     assert_eq!(good("GPU_TIME_REPORT", "json:a,csv:src/a").targets.len(), 2);
 }
@@ -483,6 +495,26 @@ fn unknown_placeholder_is_named() {
         let problem = bad("GPU_TIME_REPORT", &format!("json:{path}"));
         let expected = format!("for `GPU_TIME_REPORT`: unknown `{unknown}`: expected `%p` ");
         assert!(problem.contains(&expected), "{problem}");
+    }
+}
+
+#[test]
+#[cfg(feature = "kernels")]
+fn budget_has_room_for_a_part_of_the_run() {
+    let with = |record| config(&[("GPU_TIME_BUDGET", "1%"), ("GPU_TIME_RECORD", record)]).0;
+    for record in ["20ms/1s", "start:30s"] {
+        assert!(with(record).may_record(), "{record}");
+    }
+    assert!(!with("on").may_record());
+    // What recording costs is paid in a quarter of the time.
+    let plan = |length_ms, period_ms| {
+        let [length, period] = [length_ms, period_ms].map(Duration::from_millis);
+        PhasePlan::new(length, period).map(RecordMode::Phases)
+    };
+    for (record, planned) in [("20ms/1s", plan(20, 1_000)), ("20ms/20ms", plan(20, 80))] {
+        assert_eq!(with(record).ordered_recording(), planned, "{record}");
+        let unlimited = good("GPU_TIME_RECORD", record);
+        assert_eq!(unlimited.ordered_recording(), unlimited.recording);
     }
 }
 

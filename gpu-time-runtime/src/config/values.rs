@@ -19,6 +19,9 @@ const MAX_LABEL: usize = 200;
 /// A trace with this many calls takes hundreds of megabytes, more than viewers can open.
 const MAX_TRACED: usize = 1_000_000;
 
+/// The word before the time from the start that is recorded.
+pub(crate) const START: &str = "start:";
+
 pub(crate) fn on_or_off(text: &str) -> Result<bool, &'static str> {
     match text {
         "1" => Ok(true),
@@ -81,7 +84,7 @@ pub(crate) fn recording(text: &str) -> Result<RecordMode, &'static str> {
     let recording = match text {
         off if is_off(off) => Some(RecordMode::Off),
         on if is_on(on) => Some(RecordMode::On),
-        text => text.strip_prefix("start:").map_or_else(|| phases(text), start),
+        text => text.strip_prefix(START).map_or_else(|| phases(text), start),
     };
     let recording = recording.ok_or(
         "`on`, `off`, a length from `1ms` to `10s` and a period up to `3600s` that is at least as long, such as \

@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{clock, console, environment, fork, switches::SWITCHES};
+#[cfg(feature = "kernels")]
+use crate::config::values;
 use crate::config::{Config, options::Options, targets};
 use crate::control::budget_control;
+use crate::cupti;
 use crate::nvtx;
 use crate::record::{phase::controller, timeline};
 use crate::site::callsite::{CallSite, SiteConfig};
@@ -84,7 +87,19 @@ fn recording(config: &Config, needs: Needs) -> RecordMode {
     if !config.is_on || !config.may_record() {
         return RecordMode::Off;
     }
-    config.recording.unwrap_or(needs.record_mode(RecordMode::Phases(PhasePlan::USUAL)))
+    config.ordered_recording().unwrap_or(needs.record_mode(RecordMode::Phases(PhasePlan::USUAL)))
+}
+
+/// Begins to record if the environment asks for the start, so that CUPTI is on before the program creates a context.
+#[cfg(feature = "kernels")]
+pub(crate) fn record_start() {
+    let asks = environment::var("GPU_TIME_RECORD").is_some_and(|when| {
+        when.to_str().is_some_and(|when| when.trim().starts_with(values::START))
+    });
+    if asks && !registry::sites().is_empty() {
+        config();
+        controller::wait_for_start();
+    }
 }
 
 /// Returns `true` if a function or span that needs records has been called.
@@ -113,7 +128,12 @@ pub(crate) fn record_phase(length: Option<Duration>) {
     if !config.is_on {
         return;
     }
-    match config.why_no_records() {
+    let given_up = || {
+        let why =
+            "CUPTI was given up when the recorded start was over, so that other tools can use it";
+        cupti::is_given_up().then(|| why.to_owned())
+    };
+    match config.why_no_records().or_else(given_up) {
         Some(why) => {
             let line = format!("the requested phase cannot begin: {why}");
             ONCE.call_once(|| console::say(&line));

@@ -1,18 +1,13 @@
 //! The budget controller: adjusts the sampling rates while the program runs.
 //!
-//! When an adjustment is due, the next call that reaches a sampling decision performs it. If calls
-//! become rare, the next decision may be a long time away, and skipped calls do not read a clock. A
-//! background thread, otherwise asleep, therefore detects that a second has passed without an
-//! adjustment, and makes every thread decide about its next call.
+//! When an adjustment is due, the next call that reaches a sampling decision performs it.
 
-use std::sync::Once;
+use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
-use std::{ptr, thread};
 
+use crate::base::clock;
 use crate::base::lock::{Mutex, Rank, locked, try_locked};
-use crate::base::{background, clock, console, switches, switches::SWITCHES};
-use crate::record::collector;
+use crate::base::switches::{self, SWITCHES};
 use crate::site::callsite::CallSite;
 use crate::stats::budget::BudgetAccount;
 use crate::types::sampling::Sampling;
@@ -31,8 +26,6 @@ const LONGEST_OF_SITE_NS: u64 = 1_000;
 const FIRST_NS: u64 = 1_000_000;
 /// The shortest interval over which calls count as a load.
 const SHORTEST_NS: u64 = 200_000;
-/// The time after which an adjustment is overdue if no call has made one.
-const OVERDUE: Duration = Duration::from_secs(1);
 
 struct Controller {
     budget: BudgetAccount,
@@ -58,10 +51,7 @@ pub(crate) fn set(share: Option<f64>) {
     *controller = share.map(|share| Controller::new(share, now));
     DUE_NS.store(now + FIRST_NS, Relaxed);
     SWITCHES.budget.store(share.is_some(), Relaxed);
-    drop(controller);
-    if share.is_some() {
-        start_watching();
-    }
+    switches::set_comparing(share.is_some());
 }
 
 /// Adds a site with an upper bound on its sampling, or changes that bound. Returns the sampling to
@@ -108,6 +98,7 @@ impl Controller {
     }
 
     fn add(&mut self, site: &'static CallSite, max: Sampling) {
+        site.trials.begin(self.sites.len());
         self.sites.push(site);
         self.budget.add(max.rate());
     }
@@ -119,9 +110,11 @@ impl Controller {
         if elapsed_ns < SHORTEST_NS {
             return None;
         }
+        for (index, site) in self.sites.iter().enumerate() {
+            self.budget.set_whole_calls(index, site.trials.known());
+        }
         let usages = self.sites.iter().map(|site| site.cost.take());
-        let own_ns = (self.took_ns + collector::take_cost_ns()) as f64;
-        let rates = self.budget.adjust(elapsed_ns as f64, usages, own_ns);
+        let rates = self.budget.adjust(elapsed_ns as f64, usages, self.took_ns as f64);
         for (site, rate) in self.sites.iter().zip(rates) {
             site.set_rate(rate);
         }
@@ -129,31 +122,6 @@ impl Controller {
         let took_ns = clock::now_ns().saturating_sub(now);
         self.took_ns = plausible_ns(took_ns, self.sites.len());
         Some(PAUSE_NS.max(self.took_ns * PARTS))
-    }
-}
-
-/// Starts the background thread, once per process.
-fn start_watching() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        if let Err(error) = background::spawn("gpu-time-budget", watch) {
-            console::say(&format!("failed to start the budget's background thread: {error}"));
-        }
-    });
-}
-
-fn watch() {
-    let overdue_ns = OVERDUE.as_nanos() as u64;
-    loop {
-        thread::sleep(OVERDUE);
-        if switches::is_closed() {
-            return;
-        }
-        if clock::now_ns() > DUE_NS.load(Relaxed).saturating_add(overdue_ns)
-            && let Some(Controller { sites, .. }) = &*locked(&CONTROLLER)
-        {
-            sites.iter().for_each(|site| site.rate.renew());
-        }
     }
 }
 
@@ -173,6 +141,8 @@ pub(crate) fn settled() -> Option<report::Budget> {
         cost_share: budget.cost_share(),
         host_ns: cost.host_ns as u64,
         device_ns: cost.device_ns as u64,
+        added_share: budget.added_share().map(|added| added.ns),
+        added_error_share: budget.added_share().map(|added| added.error_ns),
     }))
 }
 
@@ -191,6 +161,8 @@ pub(crate) fn warning() -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::gpu::fake;
     use crate::site::cost::{self, LONGEST_NS as CALL_NS};
@@ -226,11 +198,6 @@ mod tests {
         let counted = controller.budget.cost(std::iter::empty()).host_ns;
         let cost = (timed * CALL_NS) as f64;
         assert!(counted >= cost && counted < 1.01 * cost, "{counted} {cost}");
-
-        collector::count_cost(2_000_000);
-        assert_eq!(controller.adjust(begin + 501 * PAUSE_NS), Some(PAUSE_NS));
-        let with_window = controller.budget.cost(std::iter::empty());
-        assert!(with_window.host_ns >= counted + 2e6, "{counted} {with_window:?}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::base::{console, fork};
 pub use crate::config::options::Configure;
 use crate::control::active;
+use crate::record::phase::controller;
 
 /// Creates an empty set of process-wide [options](Configure).
 pub fn configure() -> Configure {
@@ -15,12 +16,16 @@ impl Configure {
     /// An invalid value is reported in one line on stderr and in the report's warnings, and is
     /// replaced by the default.
     ///
+    /// With [`record("start:…")`](Configure::record) and without a CUDA context, waits until CUPTI records, for at most
+    /// half a second.
+    ///
     /// Has no effect in a child process forked after the first call of a timed function, because
     /// nothing is timed there.
     pub fn apply(self) {
         let Some(_call) = fork::begin_call() else { return };
         self.problems.into_messages().into_iter().for_each(console::complain);
         active::change(self.options);
+        controller::wait_for_start();
     }
 }
 

@@ -193,7 +193,7 @@ pub(crate) fn version() -> Option<u32> {
 
 /// Tries again to subscribe and to record, if that has failed: another tool may have released CUPTI.
 pub(crate) fn retry() {
-    if STATE.load(Acquire) != UNAVAILABLE || switches::is_closed() {
+    if STATE.load(Acquire) != UNAVAILABLE || switches::is_closed() || session::has_ended() {
         return;
     }
     background::aside(|| {
@@ -278,6 +278,32 @@ pub(crate) fn stop_unused() {
     {
         control.stop(session);
     }
+}
+
+/// Ends the subscription, so that another tool can have it. Then nothing can be recorded any more. Returns `false` if
+/// that is not possible now: something is recorded, or another thread loads code.
+pub(crate) fn give_up() -> bool {
+    let Some(session) = session::get() else { return true };
+    let mut control = locked(&CONTROL);
+    if control.guards > 0 {
+        return false;
+    }
+    if control.recording.is_on() {
+        control.stop(session);
+    }
+    let Some(permit) = LOAD_LOCK.permit().filter(|_| !control.recording.is_on()) else {
+        return false;
+    };
+    let has_ended = session::end(session, &permit);
+    if has_ended {
+        STATE.store(UNAVAILABLE, Release);
+    }
+    has_ended
+}
+
+/// Returns `true` once the subscription has ended.
+pub(crate) fn is_given_up() -> bool {
+    session::has_ended()
 }
 
 /// Stops recording for good, although there may be guards: no one collects records during process exit. Must be

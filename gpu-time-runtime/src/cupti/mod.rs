@@ -34,8 +34,8 @@ mod work;
 pub(crate) use api::{DrainKind, DrainOutcome, LaunchObserver};
 pub(crate) use captures::captures_begun;
 pub(crate) use control::{
-    RecordingGuard, cost_ns, end, first_failure, has_recorded, is_available, is_in_use,
-    is_recording, leave, never_stops, now_ns, retry, stop_unused, switch_on, version,
+    RecordingGuard, cost_ns, end, first_failure, give_up, has_recorded, is_available, is_given_up,
+    is_in_use, is_recording, leave, never_stops, now_ns, retry, stop_unused, switch_on, version,
     why_unavailable,
 };
 pub(crate) use drain::{are_buffers_filling, drain, wake_when_buffers_fill};

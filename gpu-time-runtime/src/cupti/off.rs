@@ -17,6 +17,7 @@ pub(crate) fn why_unavailable() -> Option<String> {
 stubs! {
     fn is_available() -> bool;
     fn is_in_use() -> bool;
+    fn is_given_up() -> bool;
     fn version() -> Option<u32>;
     fn retry();
     fn first_failure() -> Option<String>;

@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 use std::ptr;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::base::fork;
 use crate::cupti::library::{DRIVER_API, Library, Shared, Subscriber};
@@ -14,8 +15,7 @@ pub(super) const INVALID_PARAMETER: c_int = 1;
 /// `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`.
 const FORCED: u32 = 1;
 
-/// A subscription to CUPTI. The subscription of the process is never ended, because CUPTI may call back
-/// at any time.
+/// A subscription to CUPTI. Its memory stays when it has ended, because CUPTI may be calling back.
 pub(super) struct Session {
     pub library: &'static Library,
     pub subscriber: Subscriber,
@@ -30,11 +30,28 @@ unsafe impl Send for Session {}
 unsafe impl Sync for Session {}
 
 static SESSION: OnceLock<Session> = OnceLock::new();
+/// The subscription has been given up.
+static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
 /// Returns the subscription of the process, if there is one and this is not a forked child.
 #[inline]
 pub(super) fn get() -> Option<&'static Session> {
-    SESSION.get().filter(|_| !fork::is_forked())
+    SESSION.get().filter(|_| !has_ended() && !fork::is_forked())
+}
+
+/// Returns `true` once the subscription has been given up.
+pub(super) fn has_ended() -> bool {
+    HAS_ENDED.load(Relaxed)
+}
+
+/// Ends the subscription of the process for good. Returns `false` if CUPTI refuses. Nothing may be recorded.
+pub(super) fn end(session: &Session, _: &Permit) -> bool {
+    // Set first, so that no other thread uses the subscription from here on.
+    HAS_ENDED.store(true, Relaxed);
+    // SAFETY: the subscriber is valid. A callback that runs on another thread uses nothing of it.
+    let code = unsafe { (session.library.functions.unsubscribe)(session.subscriber) };
+    HAS_ENDED.store(code == SUCCESS, Relaxed);
+    code == SUCCESS
 }
 
 /// Stores the subscription of the process. Only the first call has an effect.

@@ -19,7 +19,14 @@ fn publish_one(device: &Device) {
     let hertz = |mhz: fn(&Clocks) -> Option<u32>| {
         device.clocks.as_ref().and_then(mhz).map(|mhz| 1e6 * f64::from(mhz))
     };
+    let used = device.utilization.unwrap_or_default();
     for (name, value) in [
+        (names::ANY_WORK, used.graphics),
+        (names::SM_SHARE, used.sm),
+        (names::TENSOR_SHARE, used.tensor),
+        (names::DRAM_SHARE, used.dram),
+        (names::PCIE, used.pcie_bytes_per_s),
+        (names::NVLINK, used.nvlink_bytes_per_s),
         (names::BUSY_SHARE, coverage.map(|coverage| coverage.busy)),
         (names::ATTRIBUTED_SHARE, coverage.map(|coverage| coverage.attributed)),
         (names::SM_CLOCK, hertz(|clocks| clocks.sm_end_mhz)),

@@ -1,6 +1,6 @@
 //! Live export of every series through the `metrics` facade, to the recorder that the program installed.
 //!
-//! A background thread publishes the increments about once a second. The recorder's code therefore never runs
+//! The worker publishes the increments about once a second. The recorder's code therefore never runs
 //! on the path of a timed call, or under a lock that such a call takes, and the last samples of a thread that
 //! has become idle are published too. The recorder is looked up for each publication. An increment is
 //! published once, so a recorder that is installed later does not receive it.
@@ -10,40 +10,22 @@ mod names;
 mod publisher;
 
 use std::sync::Once;
-use std::time::Duration;
-use std::{panic, ptr, thread};
+use std::{panic, ptr};
 
 use metrics::gauge;
 
-use crate::base::background;
-use crate::base::console;
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::base::switches;
+use crate::base::{console, worker};
 use crate::collect;
 use crate::collect::devices::Biases;
 use crate::control::{active, budget_control};
 use publisher::Publisher;
 
-/// The pause between publications. A scraped value is at most this old, plus the duration of a publication.
-const PERIOD: Duration = Duration::from_secs(1);
-
 static PUBLISHER: Mutex<Publisher> = Mutex::new(Rank::Exported, Publisher::new());
 
-/// Starts the publishing thread. Must be called only once.
+/// Lets the worker publish. Must be called only once.
 pub(crate) fn arm() {
-    if let Err(error) = background::spawn("gpu-time-metrics", publish_forever) {
-        console::say(&format!("cannot start the thread that publishes metrics: {error}"));
-    }
-}
-
-fn publish_forever() {
-    loop {
-        thread::sleep(PERIOD);
-        if switches::is_closed() {
-            return;
-        }
-        publish_all(has_recorder());
-    }
+    worker::each_second(|| publish_all(has_recorder()));
 }
 
 /// Publishes all calls that the GPU has finished so far.
@@ -78,6 +60,15 @@ fn publish_unguarded(drains: bool) {
     if let Some(budget) = budget_control::settled() {
         gauge!(names::BUDGET_SHARE).set(budget.share);
         gauge!(names::BUDGET_COST_SHARE).set(budget.cost_share);
+        let added = [
+            (names::ADDED_SHARE, budget.added_share),
+            (names::ADDED_ERROR, budget.added_error_share),
+        ];
+        for (name, share) in added {
+            if let Some(share) = share {
+                gauge!(name).set(share);
+            }
+        }
     }
 }
 

@@ -19,9 +19,17 @@ pub(super) const LOST: &str = "gpu_time_lost_total";
 pub(super) const SAMPLE_RATE: &str = "gpu_time_sample_rate";
 pub(super) const BUDGET_SHARE: &str = "gpu_time_budget_share";
 pub(super) const BUDGET_COST_SHARE: &str = "gpu_time_budget_cost_share";
+pub(super) const ADDED_SHARE: &str = "gpu_time_added_share";
+pub(super) const ADDED_ERROR: &str = "gpu_time_added_error_share";
 
 pub(super) const BUSY_SHARE: &str = "gpu_time_device_busy_share";
 pub(super) const ATTRIBUTED_SHARE: &str = "gpu_time_device_attributed_share";
+pub(super) const ANY_WORK: &str = "gpu_time_device_any_work_share";
+pub(super) const SM_SHARE: &str = "gpu_time_device_sm_share";
+pub(super) const TENSOR_SHARE: &str = "gpu_time_device_tensor_share";
+pub(super) const DRAM_SHARE: &str = "gpu_time_device_dram_share";
+pub(super) const PCIE: &str = "gpu_time_device_pcie_bytes_per_second";
+pub(super) const NVLINK: &str = "gpu_time_device_nvlink_bytes_per_second";
 pub(super) const SM_CLOCK: &str = "gpu_time_device_sm_clock_hertz";
 pub(super) const MEMORY_CLOCK: &str = "gpu_time_device_memory_clock_hertz";
 
@@ -47,6 +55,8 @@ pub(super) fn describe() {
     describe_gauge!(SAMPLE_RATE, "Share of a function's calls that is currently timed");
     describe_gauge!(BUDGET_SHARE, "Share of the run time that timing may cost");
     describe_gauge!(BUDGET_COST_SHARE, "Share of the run time that timing cost recently");
+    describe_gauge!(ADDED_SHARE, "Share by which timing made calls longer, as measured");
+    describe_gauge!(ADDED_ERROR, "Standard error of gpu_time_added_share");
     describe_gauge!(
         BUSY_SHARE,
         "Share of the phases during which the device executed work of this process"
@@ -55,6 +65,16 @@ pub(super) fn describe() {
         ATTRIBUTED_SHARE,
         "Share of the phases during which the device executed work of annotated functions"
     );
+    for (name, description) in [
+        (ANY_WORK, "Share of the last second in which the device did any work, of any process"),
+        (SM_SHARE, "Mean share of the multiprocessors that were busy in the last second"),
+        (TENSOR_SHARE, "Share of their peak at which the tensor cores worked in the last second"),
+        (DRAM_SHARE, "Share of the memory's peak bandwidth used in the last second"),
+        (PCIE, "Bytes per second over PCIe, in both directions"),
+        (NVLINK, "Bytes per second over NVLink, in both directions"),
+    ] {
+        describe_gauge!(name, description);
+    }
     describe_gauge!(SM_CLOCK, "Current SM clock of a device");
     describe_gauge!(MEMORY_CLOCK, "Current memory clock of a device");
 }

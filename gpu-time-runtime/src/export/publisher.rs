@@ -57,7 +57,7 @@ impl Publisher {
         for (counter, (name, now)) in published.calls.iter_mut().zip(counts) {
             publish(counter, now, name, || vec![function.clone()]);
         }
-        gauge!(names::SAMPLE_RATE, vec![function.clone()]).set(site.rate.get().rate());
+        gauge!(names::SAMPLE_RATE, vec![function.clone()]).set(site.timed_share());
         for view in state.views(biases) {
             let labels = names::labels(function, &view.info);
             published.series.entry(labels.clone()).or_default().publish(site, &view, &labels);

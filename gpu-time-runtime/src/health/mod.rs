@@ -3,14 +3,15 @@
 //!
 //! A device is read when it is first seen, outside any bracket, and when a report is made. If it was
 //! idle when first seen, its clocks are read again after calibration has put it under load, still
-//! before the first bracket. Between these readings, only the thread that publishes live metrics
-//! reads the clocks. Nothing here runs on the path of a timed call.
+//! before the first bracket. Between these readings, only the worker reads: the clocks for live metrics, and once a second
+//! how far the device is in use. Nothing here runs on the path of a timed call.
 
 mod findings;
 mod library;
 mod locked_clocks;
 mod reading;
 mod surroundings;
+mod utilization;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -40,8 +41,18 @@ pub(crate) fn observe(device: &DeviceInfo) {
         return;
     }
     let Ok(nvml) = nvml() else { return };
-    let reading = background::aside(|| read(nvml, device));
+    let reading = background::aside(|| {
+        utilization::begin(nvml, device);
+        read(nvml, device)
+    });
     locked(&FIRST_READINGS).entry(device.ordinal).or_insert(reading);
+}
+
+/// Reads how far the devices are in use. For the worker.
+pub(crate) fn read_utilization() {
+    if let Ok(nvml) = nvml() {
+        utilization::read(nvml);
+    }
 }
 
 /// Reads a device's clocks immediately after it has worked, if its first reading found it idle.
@@ -96,6 +107,7 @@ pub(crate) fn describe_now(to: &mut report::Device, device: &DeviceInfo) {
     let start = locked(&FIRST_READINGS).get(&device.ordinal).cloned();
     let Some(Ok(start)) = start else { return };
     to.mig = start.mig;
+    to.utilization = utilization::of(device.ordinal, true);
     to.clocks = Some(start.clocks_until(reading::clocks(nvml, &device.pci_bus_id).0));
 }
 
@@ -122,6 +134,8 @@ pub(crate) fn describe(to: &mut report::Device, device: &DeviceInfo) {
     let Ok(nvml) = nvml() else { return };
     let Some(start) = locked(&FIRST_READINGS).get(&device.ordinal).cloned() else { return };
     let readings = start.and_then(|start| Ok((start, read(nvml, device)?)));
+    utilization::read(nvml);
+    to.utilization = utilization::of(device.ordinal, false);
     add(to, readings, locked_clocks::locked_mhz(device.ordinal));
 }
 

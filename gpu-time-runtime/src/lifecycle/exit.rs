@@ -11,11 +11,13 @@ use std::time::{Duration, Instant};
 
 #[cfg(feature = "signals")]
 use crate::base::console;
-#[cfg(feature = "signals")]
-use crate::base::signals;
 #[cfg(any(feature = "nvml", feature = "signals"))]
 use crate::base::signals::Handlers;
-use crate::base::{at_exit, clock, environment, fork, inside, pin, standard, switches, thread_id};
+#[cfg(feature = "signals")]
+use crate::base::signals::{self, NothingYet};
+use crate::base::{
+    at_exit, clock, environment, fork, inside, pin, standard, switches, thread_id, worker,
+};
 #[cfg(feature = "kernels")]
 use crate::collect::empty_kernel;
 use crate::control::active;
@@ -62,6 +64,9 @@ pub(crate) fn arm() {
         at_exit::set_handler(handle_exit);
         // In a program without a GPU this is the only registration.
         at_exit::register();
+        worker::each_second(collect::write_files_again);
+        #[cfg(feature = "nvml")]
+        worker::each_second(health::read_utilization);
         #[cfg(feature = "metrics")]
         export::arm();
         #[cfg(feature = "signals")]
@@ -85,7 +90,7 @@ pub(crate) fn arm_while_off() {
     #[cfg(feature = "signals")]
     {
         static ONCE: Once = Once::new();
-        ONCE.call_once(signals::watch_while_off);
+        ONCE.call_once(|| signals::watch_for_nothing(NothingYet::Off));
     }
 }
 
@@ -117,8 +122,9 @@ extern "C" fn handle_exit() {
 }
 
 /// Sets the exit handler, registers [`at_exit_without_calls`] and remembers the standard streams while the program is
-/// loaded. In a program that never calls a timed function or another function of the library, this and
-/// [`at_exit_without_calls`] are the only code of the runtime that runs.
+/// loaded. In a program that never calls a timed function or another function of the library, this,
+/// [`at_exit_without_calls`] and the answer to a signal that asks for a report are the only code of the runtime that
+/// runs.
 #[used]
 #[cfg_attr(not(miri), unsafe(link_section = ".init_array"))] // Miri has no `atexit`
 static ON_LOAD: extern "C" fn() = on_load;
@@ -135,8 +141,17 @@ extern "C" fn on_load() {
     at_exit::set_handler(handle_exit);
     let _inside = inside::enter();
     registry::complete();
+    #[cfg(feature = "signals")]
+    if pin::is_in_program() && !EXIT.arming.is_completed() {
+        // Not in a library, which may be unloaded again.
+        signals::watch_for_nothing(NothingYet::NoCall);
+    }
     // A program may ask for phases without calling a timed function.
     controller::before_opening(arm_for_driver);
+    #[cfg(feature = "kernels")]
+    if pin::is_in_program() {
+        active::record_start();
+    }
 }
 
 /// Says that no timed function was called, in a table if the report has one on stderr, and which reports are therefore

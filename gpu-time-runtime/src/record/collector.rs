@@ -1,11 +1,13 @@
 //! The thread that takes [records](super::records) from CUPTI: ten times a second while calls or windows wait for
 //! theirs, and whenever CUPTI's buffers fill. Every report does so as well.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Once, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+#[cfg(feature = "kernels")]
+use crate::base::clock;
 #[cfg(feature = "kernels")]
 use crate::base::lock::locked;
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked_by};
@@ -15,7 +17,6 @@ use crate::record::opened::call_exchange;
 use crate::record::opened::open_call::OpenCall;
 use crate::record::opened::waiting_call::WaitingCall;
 use crate::record::records::{IS_ABANDONED, Records, WINDOWS_WAIT};
-use crate::site::cost;
 use crate::types::sample::Lost;
 
 /// The time between two collections by the thread while calls wait for their records.
@@ -29,9 +30,6 @@ struct CollectorThread {
 }
 
 static THREAD: CollectorThread = CollectorThread { started: Once::new(), thread: OnceLock::new() };
-
-/// The host time of phases that has not been charged to the budget yet, in nanoseconds.
-static COST_NS: AtomicU64 = AtomicU64::new(0);
 
 static RECORDS: Mutex<Records> = Mutex::new(Rank::Records, Records::new());
 
@@ -77,13 +75,8 @@ fn run() {
         let are_due = wait_for_records() || is_needed();
         let Some(mut records) = records_by(Instant::now() + PERIOD) else { continue };
         if are_due {
-            let (began, is_of_windows) = (Instant::now(), WINDOWS_WAIT.load(Relaxed));
             let due = records.due_drain();
             records.collect(due);
-            // A flush may block launches on other threads.
-            if is_of_windows {
-                charge(began.elapsed().as_nanos() as u64);
-            }
         } else {
             records.take_launches();
         }
@@ -114,21 +107,11 @@ fn is_needed() -> bool {
     is_waiting() || WINDOWS_WAIT.load(Relaxed)
 }
 
-/// Charges host time that phases take to the budget, if there is one.
-pub(super) fn charge(ns: u64) {
-    if cost::is_on() {
-        count_cost(ns);
-    }
-}
-
-/// Counts host time that phases take.
-pub(crate) fn count_cost(ns: u64) {
-    COST_NS.fetch_add(ns, Relaxed);
-}
-
-/// Returns the host time of phases since the last call, in nanoseconds.
-pub(crate) fn take_cost_ns() -> u64 {
-    COST_NS.swap(0, Relaxed)
+/// Waits until no call or window waits for its records, or until the deadline.
+#[cfg(feature = "kernels")]
+pub(super) fn wait_until_collected(deadline: Instant) {
+    collect(deadline);
+    clock::wait_until(deadline, PERIOD, || switches::is_closed() || !is_needed());
 }
 
 /// Flushes CUPTI, and records the calls that are complete. Does nothing if another thread is still doing so

@@ -35,3 +35,4 @@ pub(crate) mod stream_progress;
 pub(crate) mod stream_state;
 pub(crate) mod threads;
 pub(crate) mod timeline;
+pub(crate) mod trial;

@@ -1,15 +1,18 @@
 //! The annotated functions that a thread is inside of, timed or not.
 //!
-//! The stack gives what begins on the thread its path in the call tree. A suspended function is on no stack.
+//! The stack gives what begins on the thread its path in the call tree, and with a budget tells which whole call is
+//! [compared](trial). A suspended function is on no stack.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::ptr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use crate::base::{fork, inside};
-use crate::record::call_tree;
+use crate::base::{clock, fork, inside, switches};
 use crate::record::open_frames::{self, Enclosing};
-use crate::site::callsite::CallSite;
-use crate::stats::call_tree::place::PathId;
+use crate::record::trial::{Drawn, EndedTimes};
+use crate::record::{call_tree, trial};
+use crate::site::{callsite::CallSite, cost};
+use crate::stats::{call_tree::place::PathId, effect};
 
 /// The maximum depth. Deeper calls count as parts of the innermost call on the stack.
 const MAX_DEPTH: usize = 64;
@@ -19,8 +22,8 @@ const RECENT: usize = 128;
 /// A function on the stack.
 #[derive(Clone, Copy)]
 struct StackFrame {
-    /// The id of its site.
-    site: u32,
+    /// `None` above the top of the stack only.
+    site: Option<&'static CallSite>,
     /// The number of its path; 0 if it has not been needed so far.
     path: u32,
 }
@@ -44,7 +47,7 @@ thread_local! {
     // Without destructors, so that callbacks can use them until the thread ends.
     static STACK: ThreadStack = const {
         ThreadStack {
-            frames: [const { Cell::new(StackFrame { site: 0, path: 0 }) }; MAX_DEPTH],
+            frames: [const { Cell::new(StackFrame { site: None, path: 0 }) }; MAX_DEPTH],
             depth: Cell::new(0),
         }
     };
@@ -60,24 +63,47 @@ pub(crate) struct StackPlace {
     depth: AtomicU32,
     /// The number of the call's path, if it was known when the call was suspended.
     path: AtomicU32,
+    /// The time at which the call began, with a budget, and otherwise 0.
+    entered_ns: AtomicU64,
+    /// The [draw](Drawn) of a suspended call.
+    drawn: AtomicU64,
 }
 
 impl Default for StackPlace {
     #[inline]
     fn default() -> StackPlace {
-        StackPlace { depth: AtomicU32::new(u32::MAX), path: AtomicU32::new(0) }
+        StackPlace {
+            depth: AtomicU32::new(u32::MAX),
+            path: AtomicU32::new(0),
+            entered_ns: AtomicU64::new(0),
+            drawn: AtomicU64::new(0),
+        }
     }
 }
 
 impl StackPlace {
-    /// Pushes a call that begins or continues on this thread.
+    /// Pushes a call that begins on this thread.
     #[inline]
     pub fn enter(&self, site: &'static CallSite) {
+        self.push(site);
+        if cost::is_on() {
+            self.entered_ns.store(clock::now_ns(), Relaxed);
+        }
+    }
+
+    /// Pushes a call that continues on this thread.
+    pub fn resume(&self, site: &'static CallSite) {
+        self.push(site);
+        trial::resume(site, self.depth.load(Relaxed), Drawn(self.drawn.swap(0, Relaxed)));
+    }
+
+    #[inline]
+    fn push(&self, site: &'static CallSite) {
         STACK.with(|stack| {
             let depth = stack.depth.get();
             self.depth.store(depth, Relaxed);
             if let Some(frame) = stack.frames.get(depth as usize) {
-                frame.set(StackFrame { site: site.id(), path: self.path.load(Relaxed) });
+                frame.set(StackFrame { site: Some(site), path: self.path.load(Relaxed) });
             }
             stack.depth.set(depth.saturating_add(1));
             if depth == 0 {
@@ -86,10 +112,18 @@ impl StackPlace {
         });
     }
 
-    /// Removes the call, because it ends or is suspended, if it was pushed. What began inside the call and has not ended by now may never
+    /// Removes the call, because it ends, if it was pushed. Returns what is to be noted of its time.
+    #[inline]
+    pub fn end(&self, site: &'static CallSite) -> EndedTimes {
+        self.leave();
+        let drawn = trial::take(site, self.depth.load(Relaxed));
+        EndedTimes { entered_ns: self.entered_ns.load(Relaxed), drawn }
+    }
+
+    /// Removes the call from the stack, if it was pushed. What began inside the call and has not ended by now may never
     /// end, such as a guard that was leaked, and is removed as well.
     #[inline]
-    pub fn leave(&self) {
+    fn leave(&self) {
         let depth = self.depth.load(Relaxed);
         // The stack is lower if guards are not dropped in the reverse order of their creation.
         STACK.with(|stack| stack.depth.set(stack.depth.get().min(depth)));
@@ -99,7 +133,8 @@ impl StackPlace {
     }
 
     /// Removes a call that may continue on another thread, where it keeps its path.
-    pub fn suspend(&self) {
+    pub fn suspend(&self, site: &'static CallSite) {
+        self.drawn.store(trial::take(site, self.depth.load(Relaxed)).0, Relaxed);
         if fork::is_forked() {
             // Another thread may have held the lock on the tree at the fork.
             return self.leave();
@@ -120,6 +155,20 @@ impl ThreadStack {
         (self.depth.get() as usize).min(MAX_DEPTH)
     }
 
+    /// Returns `true` if this function is on the stack with this number of functions below it.
+    fn has(&self, site: &'static CallSite, depth: u32) -> bool {
+        let frame = self.frames[..self.len()].get(depth as usize);
+        frame.and_then(|frame| frame.get().site).is_some_and(|other| ptr::eq(site, other))
+    }
+
+    /// Returns the outermost function whose calls are compared as a whole, with the number of functions below it, if
+    /// `site` is pushed next.
+    fn unit(&self, site: &'static CallSite) -> Option<(&'static CallSite, u32)> {
+        let on_stack = self.frames[..self.len()].iter().filter_map(|frame| frame.get().site);
+        let mut all = on_stack.chain([site]).take(MAX_DEPTH).zip(0..);
+        all.find(|(site, _)| site.trials.is_unit())
+    }
+
     /// Returns the path of the last of the outermost `depth` functions.
     fn path(&self, depth: usize) -> Option<PathId> {
         let frames = &self.frames[..depth];
@@ -127,7 +176,7 @@ impl ThreadStack {
         let mut path = known.and_then(|at| PathId::numbered(frames[at].get().path));
         for frame in &frames[known.map_or(0, |at| at + 1)..] {
             let StackFrame { site, .. } = frame.get();
-            path = path_of(path, site);
+            path = path_of(path, site.map_or(0, CallSite::id));
             frame.set(StackFrame { site, path: path.map_or(0, PathId::number) });
         }
         path
@@ -136,7 +185,27 @@ impl ThreadStack {
 
 /// Returns the id of the site of the innermost function that the thread is inside of. Takes no lock.
 pub(crate) fn innermost_site() -> Option<u32> {
-    STACK.with(|stack| Some(stack.frames[..stack.len()].last()?.get().site))
+    STACK.with(|stack| Some(stack.frames[..stack.len()].last()?.get().site?.id()))
+}
+
+/// Decides about a call that sampling has chosen, and that is about to begin. Returns the number of chosen calls that
+/// it stands for, or `None` if it is left alone.
+pub(crate) fn admit(site: &'static CallSite) -> Option<f32> {
+    if switches::is_recording() {
+        // CUPTI records whatever is left alone as well.
+        return Some(1.0);
+    }
+    STACK.with(|stack| {
+        // A call that was drawn and then not entered has no end.
+        let drawn = trial::drawn().filter(|(unit, depth, _)| stack.has(unit, *depth));
+        let drawn = drawn.or_else(|| {
+            let (unit, depth) = stack.unit(site)?;
+            Some((unit, depth, trial::draw(unit, depth)))
+        });
+        let Some((unit, _, is_timed)) = drawn else { return Some(1.0) };
+        site.trials.set_unit(&unit.trials);
+        is_timed.then_some(effect::WEIGHT as f32)
+    })
 }
 
 /// Returns the path of the innermost function that the thread is inside of.
@@ -238,7 +307,7 @@ mod tests {
             let [a, b, c] = sites();
             let outer = enter(a);
             let waits = enter(b);
-            waits.suspend();
+            waits.suspend(b);
             outer.leave();
             let other = enter(c);
             waits.enter(b);

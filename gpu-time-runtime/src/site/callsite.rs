@@ -9,9 +9,11 @@ use std::sync::atomic::{
 };
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
-use crate::site::cost::CostMeter;
+use crate::site::cost::{self, CostMeter};
 use crate::site::counters::{CallCounters, Warmups};
 use crate::site::series_id::{SeriesCell, SeriesId, SeriesIdentity};
+use crate::site::trials::Trials;
+use crate::stats::effect::LEFT_ALONE;
 use crate::stats::{hold_deadline::HoldDeadline, sampling::CurrentRate, series::SeriesData};
 use crate::types::attribute::{Clock, Cold, Hold, Spec};
 use crate::types::sampling::Sampling;
@@ -52,6 +54,7 @@ pub struct CallSite {
     pub(crate) unknown_stream: OnceLock<&'static str>,
     pub(crate) keys: Keys,
     pub(crate) cost: CostMeter,
+    pub(crate) trials: Trials,
 }
 
 /// The configuration of one site.
@@ -105,6 +108,7 @@ impl CallSite {
             unknown_stream: OnceLock::new(),
             keys: Keys::new(),
             cost: CostMeter::new(),
+            trials: Trials::new(),
         }
     }
 
@@ -175,6 +179,12 @@ impl CallSite {
         };
         // Pairs with the load in `is_on`, like the store in `configure`, whose order it must keep.
         _ = self.interest.fetch_update(AcqRel, Relaxed, opens);
+    }
+
+    /// Returns the fraction of calls that is timed now.
+    pub(crate) fn timed_share(&self) -> f64 {
+        let is_compared = cost::is_on() && self.trials.known().unit.is_some();
+        self.rate.get().rate() * if is_compared { 1.0 - LEFT_ALONE } else { 1.0 }
     }
 
     /// Sets the fraction of calls to time.

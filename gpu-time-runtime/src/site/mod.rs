@@ -6,3 +6,4 @@ pub(crate) mod counters;
 pub mod registry;
 pub(crate) mod series_id;
 pub(crate) mod thread_counters;
+pub(crate) mod trials;

@@ -5,6 +5,10 @@
 //! sites, so that all are measured about equally well. Any part that a site does not need goes to
 //! the others. Overspending is paid back over the following seconds.
 //!
+//! A program that is idle most of the time could make its few calls much slower by that. So timing in the calls of a
+//! function also takes at most the budget's fraction of *their* time, unless the GPU sets the pace and makes up for it.
+//! What the model below does not know of is [measured](crate::stats::effect), and corrects it.
+//!
 //! # Host time and device time
 //!
 //! The host and the GPU work in parallel, so a program slows down by less than the sum of the two
@@ -21,6 +25,8 @@
 //! Flushes and holds are charged in full, because kernels that take microseconds do not hide them.
 
 use std::mem;
+
+use crate::stats::effect::{Added, LEFT_ALONE, LONG_NS};
 
 /// The part of the budget to spend. The rest is a reserve for costs that are not counted.
 const TARGET: f64 = 0.9;
@@ -42,6 +48,8 @@ const SAMPLES_NS: f64 = 5e9;
 /// Upper bound on the cost of an untimed call, apart from decisions. It is the bound with eight
 /// concurrent threads, in `benches/overhead/results.md`.
 const PASSING_NS: f64 = 6.0;
+/// The same for a call that has a place on the stack, and its time read.
+const LONG_PASSING_NS: f64 = 100.0;
 /// The assumed host cost of a timed call, and the assumed cost of its event pairs, until they are
 /// measured.
 const GUESS_NS: f64 = 3_000.0;
@@ -53,6 +61,8 @@ const PACE_SAMPLES: f64 = 32.0;
 const IDLE_PAIR: f64 = 0.5;
 /// The number of samples assumed to have found the GPU idle, before the first real one.
 const IDLE_SAMPLES: f64 = 8.0;
+/// The most by which measured costs correct the model.
+const MOST_CORRECTION: f64 = 1_000.0;
 
 /// A site's counters since the last adjustment.
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,13 +83,6 @@ pub(crate) struct Usage<T = f64> {
     /// found the GPU busy.
     pub paced: T,
     pub paced_by_gpu: T,
-}
-
-impl Usage {
-    /// Returns the host time spent on all calls, whether timed or not, including decisions.
-    fn passing_ns(&self) -> f64 {
-        self.calls * PASSING_NS + self.decision_ns
-    }
 }
 
 /// The cost of timing.
@@ -107,9 +110,28 @@ fn charged_ns(host_ns: f64, pair_ns: f64, preparation_ns: f64, gpu_paced: f64) -
     preparation_ns + gpu_paced * pair_ns + (1.0 - gpu_paced) * idle_ns
 }
 
+/// What is known of the whole calls in which a site was timed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WholeCalls {
+    /// The index of the site whose calls they are, if it is not the site itself.
+    pub unit: Option<usize>,
+    /// The mean time of the site's own calls, and what timing has added to all of them.
+    pub mean_ns: Option<f64>,
+    pub added: Option<Added>,
+}
+
 /// A site's learned load and costs.
 #[derive(Clone, Copy, Debug)]
 struct Load {
+    whole: WholeCalls,
+    /// The time of the calls so far, and the cost of timing them according to the model.
+    all_ns: f64,
+    modelled_ns: f64,
+    /// By which factor the measured cost exceeds that of the model.
+    correction: f64,
+    /// The sums over the sites that are timed in this one's calls: the modelled cost, and as fractions of wall time the
+    /// cost at the current rates, and the part of it for which the GPU sets the pace.
+    inside: TimedInside,
     calls_per_ns: f64,
     /// Per timed call.
     host_ns: Mean,
@@ -123,6 +145,13 @@ struct Load {
     max_rate: f64,
     /// The fraction of calls that are timed.
     rate: f64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct TimedInside {
+    modelled_ns: f64,
+    share: f64,
+    gpu_paced: f64,
 }
 
 /// A running mean that gradually forgets old values.
@@ -164,6 +193,11 @@ impl Load {
     fn new(max_rate: f64) -> Self {
         let (guess, zero) = (Mean::new(GUESS_NS, SAMPLES), Mean::new(0.0, SAMPLES));
         Load {
+            whole: WholeCalls::default(),
+            all_ns: 0.0,
+            modelled_ns: 0.0,
+            correction: 1.0,
+            inside: TimedInside::default(),
             calls_per_ns: 0.0,
             host_ns: guess,
             pair_ns: guess,
@@ -186,19 +220,54 @@ impl Load {
         let is_rise = now > self.calls_per_ns && usage.calls >= EVIDENCE;
         let trust = if is_rise { 1.0 } else { -(-elapsed_ns / MEMORY_NS).exp_m1() };
         self.calls_per_ns += (now - self.calls_per_ns) * trust;
+        self.all_ns += usage.calls * self.whole.mean_ns.unwrap_or(0.0);
+        self.modelled_ns += self.timing_ns(usage);
         self.cost(usage)
+    }
+
+    /// Returns the time that timed calls add to the program, according to the model.
+    fn timing_ns(&self, usage: Usage) -> f64 {
+        let host_ns = usage.timed * self.host_ns.value;
+        charged_ns(host_ns, usage.pair_ns, usage.preparation_ns, self.gpu_paced.value)
+    }
+
+    /// Returns the factor by which the cost exceeds that of the model, as far as it is known: the larger the error of
+    /// the measurement, the less it counts. Never below 1, because a GPU that sets the pace hides costs from the host.
+    fn measured_correction(&self) -> f64 {
+        let Some(Added { ns, error_ns }) = self.whole.added else { return 1.0 };
+        let modelled_ns = self.inside.modelled_ns.max(1.0);
+        let trust = 1.0 / (1.0 + (error_ns / modelled_ns).powi(2));
+        (1.0 + (ns / modelled_ns - 1.0) * trust).clamp(1.0, MOST_CORRECTION)
+    }
+
+    /// Returns the fraction of wall time that the site's calls take, up to 1, once it is known. Where the GPU sets the
+    /// pace in what is timed in them, it is the GPU's time that counts.
+    fn in_use(&self) -> Option<f64> {
+        let TimedInside { share, gpu_paced, .. } = self.inside;
+        let gpu_paced = if share > 0.0 { gpu_paced / share } else { 0.0 };
+        let of_host = (self.whole.mean_ns? * self.calls_per_ns).min(1.0);
+        Some(gpu_paced + (1.0 - gpu_paced) * of_host)
     }
 
     /// Returns the cost of an interval, based on the learned host time per call.
     fn cost(&self, usage: Usage) -> Cost {
         let Usage { pair_ns, preparation_ns, .. } = usage;
-        let (timed_ns, passing_ns) = (usage.timed * self.host_ns.value, usage.passing_ns());
+        let (timed_ns, passing_ns) = (usage.timed * self.host_ns.value, self.passing_ns(usage));
         Cost {
             host_ns: timed_ns + passing_ns,
             device_ns: pair_ns + preparation_ns,
-            charged_ns: charged_ns(timed_ns, pair_ns, preparation_ns, self.gpu_paced.value)
-                + passing_ns * self.host_paced(),
+            charged_ns: self.timing_ns(usage) * self.correction + passing_ns * self.host_paced(),
         }
+    }
+
+    /// Returns the host time spent on all calls, whether timed or not, including decisions.
+    fn passing_ns(&self, usage: Usage) -> f64 {
+        usage.calls * self.passed_ns() + usage.decision_ns
+    }
+
+    fn passed_ns(&self) -> f64 {
+        let is_long = self.whole.mean_ns.is_some_and(|ns| ns >= LONG_NS);
+        if is_long { LONG_PASSING_NS } else { PASSING_NS }
     }
 
     /// Returns the fraction of samples that found the GPU idle.
@@ -208,15 +277,16 @@ impl Load {
 
     /// Returns the fraction of wall time charged for all calls, whether timed or not.
     fn passing_share(&self) -> f64 {
-        self.calls_per_ns * (PASSING_NS + self.decision_ns.value) * self.host_paced()
+        self.calls_per_ns * (self.passed_ns() + self.decision_ns.value) * self.host_paced()
     }
 
     /// Returns the fraction of wall time that would be charged for timing at the maximum rate.
     fn demand(&self) -> f64 {
         let [host_ns, pair_ns, preparation_ns, gpu_paced] =
             [self.host_ns, self.pair_ns, self.preparation_ns, self.gpu_paced].map(|m| m.value);
-        let call_ns = charged_ns(host_ns, pair_ns, preparation_ns, gpu_paced);
-        self.max_rate * self.calls_per_ns * call_ns
+        let call_ns = self.correction * charged_ns(host_ns, pair_ns, preparation_ns, gpu_paced);
+        let left_alone = if self.whole.unit.is_some() { LEFT_ALONE } else { 0.0 };
+        self.max_rate * self.calls_per_ns * call_ns * (1.0 - left_alone)
     }
 }
 
@@ -294,6 +364,22 @@ impl BudgetAccount {
         Some(load.rate)
     }
 
+    /// Sets what is known of whole calls of the site with this index.
+    pub fn set_whole_calls(&mut self, index: usize, whole: WholeCalls) {
+        if let Some(load) = self.loads.get_mut(index) {
+            load.whole = whole;
+        }
+    }
+
+    /// Returns what timing has added to whole calls, as a fraction of their time, once it is known.
+    pub fn added_share(&self) -> Option<Added> {
+        let known = self.loads.iter().filter_map(|load| Some((load.whole.added?, load.all_ns)));
+        let (added, all_ns) =
+            known.reduce(|(one, ns), (other, more)| (one.and(other), ns + more))?;
+        let share = |ns: f64| ns / all_ns.max(1.0);
+        Some(Added { ns: share(added.ns), error_ns: share(added.error_ns) })
+    }
+
     /// Adjusts each site's rate after an interval that ends now. The usages and the returned rates
     /// are in the order in which the sites were added. `own_ns` is the time taken by the previous
     /// adjustment.
@@ -309,7 +395,7 @@ impl BudgetAccount {
         for (load, usage) in self.loads.iter_mut().zip(usages) {
             cost.add(load.learn(usage, elapsed_ns));
             passing_share += load.passing_share();
-            passing_ns += usage.passing_ns() * load.host_paced();
+            passing_ns += load.passing_ns(usage) * load.host_paced();
         }
         self.cost.add(cost);
         let target = TARGET * self.share;
@@ -322,8 +408,53 @@ impl BudgetAccount {
         self.weight += (1.0 - self.weight) * trust;
 
         let free = (target - passing_share) * (1.0 - self.debt_ns / max_debt_ns);
+        self.correct();
         self.distribute(free.max(MIN_SPENDING * target));
+        self.spare_whole_calls(target);
         self.loads.iter().map(|load| load.rate)
+    }
+
+    /// Adds up what is timed in the calls of each site.
+    fn add_up(&mut self, of_load: impl Fn(&Load) -> TimedInside) {
+        self.loads.iter_mut().for_each(|load| load.inside = TimedInside::default());
+        for index in 0..self.loads.len() {
+            let TimedInside { modelled_ns, share, gpu_paced } = of_load(&self.loads[index]);
+            if let Some(unit) = self.unit_of(index) {
+                unit.inside.modelled_ns += modelled_ns;
+                unit.inside.share += share;
+                unit.inside.gpu_paced += gpu_paced;
+            }
+        }
+    }
+
+    fn unit_of(&mut self, index: usize) -> Option<&mut Load> {
+        let unit = self.loads[index].whole.unit.unwrap_or(index);
+        self.loads.get_mut(unit)
+    }
+
+    /// Corrects the model by what was measured.
+    fn correct(&mut self) {
+        self.add_up(|load| TimedInside { modelled_ns: load.modelled_ns, ..TimedInside::default() });
+        for index in 0..self.loads.len() {
+            let correction = self.unit_of(index).map_or(1.0, |unit| unit.measured_correction());
+            self.loads[index].correction = correction;
+        }
+    }
+
+    /// Lowers the rates so that timing takes at most the fraction `target` of the time of the calls in which it is done.
+    fn spare_whole_calls(&mut self, target: f64) {
+        self.add_up(|load| {
+            let share = load.demand() * load.rate / load.max_rate;
+            let share = if share.is_finite() { share } else { 0.0 };
+            TimedInside { share, gpu_paced: share * load.gpu_paced.value, modelled_ns: 0.0 }
+        });
+        for index in 0..self.loads.len() {
+            let part = self.unit_of(index).and_then(|unit| {
+                let most = target * unit.in_use()?;
+                (unit.inside.share > most).then(|| most / unit.inside.share)
+            });
+            self.loads[index].rate *= part.unwrap_or(1.0);
+        }
     }
 
     /// Divides a fraction of wall time among the sites.

@@ -7,6 +7,7 @@ pub(crate) mod call_tree;
 pub(crate) mod clock_fit;
 #[cfg(feature = "kernels")]
 pub(crate) mod coverage;
+pub(crate) mod effect;
 pub(crate) mod estimate;
 pub(crate) mod eviction;
 pub(crate) mod hold_deadline;

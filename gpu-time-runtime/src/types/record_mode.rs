@@ -75,6 +75,13 @@ impl PhasePlan {
         is_valid.then_some(PhasePlan { length, period })
     }
 
+    /// Returns the plan with longer periods if its phases take more than this share of the time.
+    pub fn limited_to(self, share: f64) -> PhasePlan {
+        let least = self.length.as_secs_f64() / share.max(1e-6);
+        let least = Duration::from_secs_f64(least).min(Self::LONGEST_PERIOD);
+        PhasePlan { period: self.period.max(least), ..self }
+    }
+
     pub fn length(self) -> Duration {
         self.length
     }

@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::sync::Arc;
+use std::time::Duration;
 use std::{mem, process, thread};
 
 use cudarc::driver::CudaStream;
@@ -16,6 +17,7 @@ use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
     ("health/run", run),
+    ("health/used", used),
     ("health/locked", locked),
     ("health/locked_first", locked_first),
     ("health/stuck", stuck),
@@ -46,6 +48,15 @@ fn five(gpu: &Gpu) {
 fn run(arguments: &[String]) {
     let devices: usize = arguments[0].parse().unwrap();
     (0..devices).for_each(|ordinal| five(&Gpu::at(ordinal)));
+    tally::print();
+}
+
+/// Uses a device for long enough to read twice how far it is in use.
+fn used(_: &[String]) {
+    let gpu = Gpu::new();
+    five(&gpu);
+    thread::sleep(Duration::from_millis(300));
+    five(&gpu);
     tally::print();
 }
 

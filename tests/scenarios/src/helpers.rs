@@ -30,6 +30,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("helpers/of_span", of_span),
     ("helpers/beside_span", beside_span),
     ("helpers/rust_threads", rust_threads),
+    ("helpers/starts_threads", starts_threads),
 ];
 
 /// The duration of each kernel of a function. Those of the worker take twice as long.
@@ -334,5 +335,32 @@ fn rust_threads(_: &[String]) {
         program.gpu.synchronize();
     }
     drop(pool);
+    tally::print();
+}
+
+#[gpu_timed]
+fn on_thread(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(stream, NS)
+}
+
+#[gpu_timed]
+fn waits_for_threads(gpu: &Gpu, spin: &Spin) {
+    ran!();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                (0..CALLS).for_each(|_| on_thread(&gpu.stream, spin).unwrap());
+            });
+        }
+    });
+}
+
+/// Calls a function that only starts threads, as a `main` may do.
+fn starts_threads(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("helpers::on_thread");
+    waits_for_threads(&gpu, &spin);
+    gpu.synchronize();
     tally::print();
 }

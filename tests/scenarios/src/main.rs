@@ -117,8 +117,13 @@ fn main() -> ExitCode {
     // The test's parent process may ignore these signals, as `nohup` does, and children inherit
     // this.
     for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2] {
-        // SAFETY: the default disposition is valid for each of these signals.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+        // SAFETY: the default disposition is valid for each of these signals, and so is the one that was replaced.
+        unsafe {
+            let before = libc::signal(signal, libc::SIG_DFL);
+            if before != libc::SIG_IGN {
+                libc::signal(signal, before);
+            }
+        }
     }
     run(rest);
     ExitCode::SUCCESS

@@ -13,6 +13,7 @@ use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
     ("process/returns", returns),
+    ("process/reports", reports),
     ("process/prints", prints),
     ("process/terminated", terminated),
     ("process/no_reader", no_reader),
@@ -32,6 +33,13 @@ fn timed() {
 /// Calls a function, and prints nothing of its own.
 fn returns(_: &[String]) {
     timed();
+}
+
+/// Calls a function, and asks for a report.
+fn reports(_: &[String]) {
+    timed();
+    gpu_time::report();
+    tally::print();
 }
 
 /// Calls a function, and prints to stdout.

@@ -1,8 +1,8 @@
 //! Sampled functions, and functions divided into series by a key.
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,11 +18,11 @@ pub const SCENARIOS: &[Scenario] = &[
     ("sampling/loops", loops),
     ("sampling/threads", threads),
     ("sampling/keys", keys),
+    ("sampling/effect", effect),
     ("sampling/budget", budget),
     ("sampling/cost", cost),
     ("sampling/costly", costly),
     ("sampling/skipping", skipping),
-    ("sampling/load_drop", load_drop),
     ("sampling/configured", configured),
     ("sampling/reconfigured", reconfigured),
     ("sampling/settle", settle),
@@ -186,6 +186,47 @@ fn budget(_: &[String]) {
     tally::print();
 }
 
+/// Requests after which the program does more if something in them was timed: a cost that only a comparison can tell.
+#[gpu_timed(clock = "host")]
+fn request(was_timed: &Cell<bool>) {
+    ran!();
+    inner_step(was_timed);
+    let busy = if was_timed.get() { REQUEST + ADDED } else { REQUEST };
+    let begin = Instant::now();
+    while begin.elapsed() < busy {
+        std::hint::spin_loop();
+    }
+}
+
+const REQUEST: Duration = Duration::from_micros(200);
+const ADDED: Duration = Duration::from_micros(100);
+
+#[gpu_timed(clock = "host", key = { was_timed.set(true); "timed" })]
+fn inner_step(was_timed: &Cell<bool>) {
+    ran!();
+    let _ = was_timed;
+}
+
+/// Compares the requests in which something was timed with the others.
+fn effect(_: &[String]) {
+    // Of the first calls, none is left alone.
+    let (mut times, first) = ([(0, 0); 2], 8);
+    for nth in 0..4_000 {
+        let was_timed = Cell::new(false);
+        let begin = Instant::now();
+        request(&was_timed);
+        let (count, ns) = &mut times[usize::from(was_timed.get())];
+        if nth >= first {
+            (*count, *ns) = (*count + 1, *ns + begin.elapsed().as_nanos() as u64);
+        }
+    }
+    let [(alone, alone_ns), (timed, timed_ns)] = times;
+    let expected_ns = alone_ns as f64 / alone as f64 * timed as f64;
+    tally::fact("added_ns", (timed_ns as f64 - expected_ns) as u64);
+    tally::fact("all_ns", alone_ns + timed_ns);
+    tally::print();
+}
+
 #[gpu_timed]
 fn copies(stream: &Arc<CudaStream>, copy: &mut Copy) -> LaunchResult {
     ran!();
@@ -244,49 +285,6 @@ fn costly_key() -> u64 {
 
 fn costly(_: &[String]) {
     (0..3_000).for_each(|_| costly_to_time());
-    tally::print();
-}
-
-#[gpu_timed(clock = "host", bytes = timed_now())]
-fn rare() {
-    ran!();
-}
-
-static TIMED: AtomicBool = AtomicBool::new(false);
-
-/// Notes that the call is timed, because the expression is evaluated only for timed calls.
-fn timed_now() -> u64 {
-    TIMED.store(true, Relaxed);
-    1
-}
-
-/// Calls `rare` and returns `true` if the call was timed.
-fn rare_is_timed() -> bool {
-    rare();
-    TIMED.swap(false, Relaxed)
-}
-
-/// Makes many calls, of which few are timed, until just after a timed call. Calls then become rare,
-/// and the pending gap would skip them for a long time.
-fn load_drop(_: &[String]) {
-    let unsampled = || {
-        let snapshot = gpu_time::snapshot();
-        snapshot.site("scenario::sampling::rare").expect("the function was called").unsampled
-    };
-    loop {
-        (0..100_000).for_each(|_| rare());
-        if unsampled() > 1_000_000 {
-            break;
-        }
-    }
-    TIMED.store(false, Relaxed);
-    while !rare_is_timed() {}
-    let wait = |_: &u32| {
-        thread::sleep(Duration::from_secs(2));
-        !rare_is_timed()
-    };
-    let waited = (0..15).take_while(wait).count();
-    tally::fact("waited", waited);
     tally::print();
 }
 

@@ -37,6 +37,8 @@ pub const SCENARIOS: &[Scenario] = &[
     ("signals/own_handler_first", own_handler_first),
     ("signals/own_handler_later", own_handler_later),
     ("signals/ignored", ignored),
+    ("signals/early", early),
+    ("signals/killed", killed),
     ("signals/off", off),
     ("signals/off_no_reader", off_no_reader),
 ];
@@ -337,6 +339,27 @@ fn ignored(_: &[String]) {
 }
 
 /// Requests a report by a signal while timing is off, which must do no harm.
+/// Asks for a report and a phase before the first call of an annotated function, and for a report after it.
+fn early(_: &[String]) {
+    raise(libc::SIGUSR1);
+    raise(libc::SIGUSR2);
+    let (gpu, spin) = begin();
+    request_report();
+    ten(&gpu, &spin);
+    tally::print();
+}
+
+/// Ends by a signal that cannot be handled, once a report has been written after all calls.
+fn killed(_: &[String]) {
+    let _gpu = begin();
+    tally::print();
+    wait_for(&report_path());
+    std::fs::remove_file(report_path()).unwrap();
+    wait_for(&report_path());
+    raise(libc::SIGKILL);
+    park_forever();
+}
+
 fn off(_: &[String]) {
     let (gpu, spin) = begin();
     raise(libc::SIGUSR1);

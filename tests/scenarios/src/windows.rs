@@ -2,12 +2,13 @@
 
 mod in_steps;
 
+use std::ffi::c_void;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Waker};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{mem, ptr, thread};
 
 use cudarc::driver::CudaStream;
 use gpu_time::gpu_timed;
@@ -42,6 +43,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("windows/no_context", no_context),
     ("windows/fork_before_calls", fork_before_calls),
     ("windows/late_device", late_device),
+    ("windows/start", start),
 ];
 
 /// The longest wait for a window. The runtime waits up to ten seconds for its records.
@@ -500,4 +502,42 @@ fn devices(_: &[String]) {
     }
     thread::sleep(Duration::from_millis(300));
     tally::print();
+}
+
+/// Makes calls until another tool can subscribe to CUPTI, and ten more.
+fn start(arguments: &[String]) {
+    if arguments == ["configured"] {
+        gpu_time::configure().record("start:200ms").apply();
+    }
+    let gpu = Gpu::new();
+    let spin = gpu.spin("windows::timed");
+    let deadline = Instant::now() + PATIENCE;
+    while !can_subscribe() && Instant::now() < deadline {
+        timed(&gpu.stream, &spin, NS).unwrap();
+        gpu.synchronize();
+        thread::sleep(Duration::from_millis(1));
+    }
+    (0..10).for_each(|_| timed(&gpu.stream, &spin, NS).unwrap());
+    gpu.synchronize();
+    gpu_time::record_phase(Duration::from_millis(1));
+    tally::print();
+}
+
+/// Subscribes to CUPTI, if it has been loaded. Returns `true` if that succeeds.
+fn can_subscribe() -> bool {
+    type Subscribe =
+        unsafe extern "C" fn(*mut *mut c_void, extern "C" fn(), *mut c_void) -> libc::c_int;
+    extern "C" fn ignore() {}
+    let mut subscriber = ptr::null_mut();
+    // SAFETY: the names end in NUL, the type matches CUPTI's header, and without callbacks nothing is called.
+    unsafe {
+        let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD;
+        let library = libc::dlopen(c"libcupti.so.13".as_ptr(), flags);
+        if library.is_null() {
+            return false;
+        }
+        let subscribe = libc::dlsym(library, c"cuptiSubscribe".as_ptr());
+        let subscribe = mem::transmute::<*mut c_void, Subscribe>(subscribe);
+        subscribe(&raw mut subscriber, ignore, ptr::null_mut()) == 0
+    }
 }

@@ -56,6 +56,28 @@ mod simulated {
     const NOT_SUPPORTED: u32 = 3;
     const NO_PERMISSION: u32 = 4;
 
+    #[test]
+    fn use_of_the_device_is_read() {
+        let mut script = Script::calm(8);
+        script.devices[0].gpm =
+            Some([(1, 28.5), (2, 23.25), (10, 8.0), (20, 100.0), (21, 20.0)].into());
+        let run = scenario("health/used", &[]).nvml(script).run();
+        let used = only_device(&run).utilization.as_ref().expect("it has been read twice");
+        let names = ["graphics", "sm", "tensor", "dram", "pcie_bytes_per_s", "nvlink_bytes_per_s"];
+        let pcie = Some(120.0 * 1_048_576.0);
+        let expected = [Some(0.285), Some(0.2325), None, Some(0.08), pcie, None];
+        for (name, expected) in names.into_iter().zip(expected) {
+            let is_close = |(one, other): (f64, f64)| (one - other).abs() < 1e-9 * other;
+            let (value, is_known) = (used[name], expected.is_some());
+            assert!(value.zip(expected).map_or(value.is_none() != is_known, is_close), "{used:?}");
+        }
+        assert!(used["covered_ns"] > Some(0.2e9), "{used:?}");
+        assert!(run.stderr.contains("in use by all processes: any work 28.5%"), "{}", run.stderr);
+        // Before Hopper.
+        let run = scenario("health/used", &[]).run();
+        assert_eq!(only_device(&run).utilization, None);
+    }
+
     #[track_caller]
     fn run_on(change: impl FnOnce(&mut ScriptedDevice)) -> Run {
         scenario("health/run", &["1"]).nvml(Script::calm(1).with(change)).run()

@@ -176,3 +176,12 @@ fn threads_of_a_pool_are_helpers() {
     assert_helpers(paths["in_pool/<helper threads>"], CALLS, 5.0);
     assert_all_annotated(&run);
 }
+
+#[test]
+fn function_that_only_starts_threads_says_who_launched() {
+    let run = scenario("helpers/starts_threads", &[]).recorded().run();
+    let note =
+        "helpers::waits_for_threads: launches nothing on its own thread: what other threads launch";
+    assert!(run.stderr.contains(note), "{}", run.stderr);
+    assert!(!run.stderr.contains("helpers::on_thread: launches nothing"), "{}", run.stderr);
+}

@@ -276,3 +276,9 @@ fn secure_program_ignores_variables() {
     let counts: Vec<u64> = row.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     assert_eq!(counts[0], counts[1], "{stderr}");
 }
+
+#[test]
+fn no_report_is_written_while_off() {
+    scenario("process/reports", &[]).reports(1).run();
+    scenario("process/reports", &[]).env("GPU_TIME", "off").reports_nothing().run();
+}

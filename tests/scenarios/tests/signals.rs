@@ -153,6 +153,20 @@ fn ignored_signal_stays_ignored() {
     assert_calls(&scenario("signals/ignored", &[]).run(), 20);
 }
 
+#[test]
+fn request_before_first_call_does_not_end_process() {
+    let early = scenario("signals/early", &[]);
+    let early = early.complains("gpu-time: no report: no annotated function has been called");
+    let early = early.complains("gpu-time: no phase: no annotated function has been called");
+    assert_calls(&early.reports(1).run(), 20);
+}
+
+#[test]
+fn killed_process_leaves_its_last_report() {
+    let run = scenario("signals/killed", &[]).target("table:/dev/null,every=1s");
+    assert_calls(&run.killed_by(libc::SIGKILL).prints_nothing().run(), 10);
+}
+
 /// With timing off, the signal that requests a report must not end the program.
 #[test]
 fn request_while_off_complains() {

@@ -334,3 +334,30 @@ mod simulated {
         assert_eq!(notes, 1, "{}", run.stderr);
     }
 }
+
+/// What CUPTI leaves behind is least if it has begun before the first context, and another tool may want it later.
+#[test]
+fn recorded_start_begins_before_the_context_and_gives_cupti_up() {
+    for (how, record) in [("configured", None), ("by variable", Some("start:200ms"))] {
+        let run = scenario("windows/start", &[how]).with_cupti().env("GPU_TIME_BUDGET", "5%");
+        let run = run.complains("gpu-time: the requested phase cannot begin: CUPTI was given up");
+        let run = record.into_iter().fold(run, |run, when| run.env("GPU_TIME_RECORD", when)).run();
+        let series = || run.site("windows::timed").series.iter();
+        assert!(series().map(|row| row.opened).sum::<u64>() > 0, "{how}");
+        assert_eq!(run.report().process.kernels, None);
+        assert!(coverage(&run).windows > 0);
+        if is_real() {
+            continue;
+        }
+        let first = |names: &[&str]| {
+            let at = run
+                .trace
+                .calls()
+                .position(|call| names.iter().any(|name| call.name.starts_with(name)));
+            at.unwrap_or_else(|| panic!("{how}: no {names:?}"))
+        };
+        let context = first(&["cuDevicePrimaryCtxRetain", "cuCtxCreate"]);
+        assert!(first(&["cuptiActivityEnable"]) < context, "{how}");
+        assert!(first(&["cuptiUnsubscribe"]) > context, "{how}");
+    }
+}

@@ -41,6 +41,36 @@ pub struct ProcessInfo {
     compute_instance: u32,
 }
 
+/// `nvmlGpmSupport_t`.
+#[repr(C)]
+pub struct GpmSupport {
+    version: u32,
+    is_supported: u32,
+}
+
+/// What `nvmlGpmSample_t` points to: the handle of the device.
+pub struct GpmSample {
+    device: usize,
+}
+
+/// `nvmlGpmMetric_t`.
+#[repr(C)]
+pub struct GpmMetric {
+    id: u32,
+    result: Code,
+    value: f64,
+    texts: [usize; 3],
+}
+
+/// `nvmlGpmMetricsGet_t`.
+#[repr(C)]
+pub struct GpmMetricsGet {
+    version: u32,
+    count: u32,
+    samples: [*mut GpmSample; 2],
+    metrics: [GpmMetric; 210],
+}
+
 const UNSIGNED_LONG_LONG: u32 = 3;
 const NO_INSTANCE: u32 = u32::MAX;
 const SM: u32 = 1;
@@ -233,6 +263,34 @@ nvml! {
         device: usize, count: *mut u32, to: *mut ProcessInfo
     ) |library| {
         put_list(count, to, infos(&library.device(device)?.mps_processes))
+    };
+    fn nvmlGpmQueryDeviceSupport(device: usize, to: *mut GpmSupport) |library| {
+        let is_supported = u32::from(library.device(device)?.gpm.is_some());
+        put(to, GpmSupport { version: 1, is_supported })
+    };
+    fn nvmlGpmSampleAlloc(to: *mut *mut GpmSample) |_| {
+        put(to, Box::into_raw(Box::new(GpmSample { device: 0 })))
+    };
+    fn nvmlGpmSampleFree(sample: *mut GpmSample) |_| {
+        // SAFETY: the sample comes from `nvmlGpmSampleAlloc`, and is freed once.
+        drop(unsafe { Box::from_raw(sample) });
+        Ok(())
+    };
+    fn nvmlGpmSampleGet(device: usize, sample: *mut GpmSample) |library| {
+        library.device(device)?;
+        put(sample, GpmSample { device })
+    };
+    fn nvmlGpmMetricsGet(get: *mut GpmMetricsGet) |library| {
+        // SAFETY: the caller passes a request with samples that it has not freed.
+        let (get, device) = unsafe { (&mut *get, (*(*get).samples[1]).device) };
+        let metrics = library.device(device)?.gpm.as_ref().ok_or(NOT_SUPPORTED)?;
+        for metric in &mut get.metrics[..get.count as usize] {
+            match metrics.get(&metric.id) {
+                Some(&value) => (metric.result, metric.value) = (0, value),
+                None => metric.result = NOT_SUPPORTED,
+            }
+        }
+        Ok(())
     };
     fn nvmlDeviceSetGpuLockedClocks(device: usize, min: u32, max: u32) |library| {
         library.lock(device, min, max)

@@ -72,6 +72,8 @@ pub struct ScriptedDevice {
     pub persistence: bool,
     /// MIG mode is on; `None` if the device does not support MIG.
     pub mig: Option<bool>,
+    /// The metrics of performance monitoring by their numbers; `None` if the device has none.
+    pub gpm: Option<BTreeMap<u32, f64>>,
     /// Processes with a compute context.
     pub processes: Vec<Process>,
     /// Processes that use the device through MPS.
@@ -123,6 +125,7 @@ impl ScriptedDevice {
             power_mw: 123_400,
             persistence: true,
             mig: Some(false),
+            gpm: None,
             processes: vec![Process::ours()],
             mps_processes: Vec::new(),
         }

@@ -31,10 +31,12 @@ const STEP: Duration = Duration::from_millis(5);
 const LONG_STEP: Duration = Duration::from_millis(20);
 /// The longest sleep. After it, the thread checks whether the process is ending.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// The longest wait for the records of a phase from the start, before CUPTI is given up.
+const RECORDS_PATIENCE: Duration = Duration::from_secs(10);
+/// The longest time that the program waits for recording to begin before it creates a context.
+const START_PATIENCE: Duration = Duration::from_millis(500);
 /// The longest time that a report waits for another thread that takes records.
 const REPORT_PATIENCE: Duration = Duration::from_secs(2);
-/// The host time of switching recording on and off.
-const SWITCH_COST_NS: u64 = 6_000;
 
 /// The orders to the thread.
 struct PhaseOrders {
@@ -366,6 +368,7 @@ fn run() {
         if let RecordMode::On | RecordMode::Start(_) = recording {
             record_on(recording);
             _ = schedule.next(None, now);
+            give_up_after_start();
             continue;
         }
         let planned = schedule.next(recording.plan(), now);
@@ -419,9 +422,37 @@ fn ordered(can_begin: bool) -> (RecordMode, Option<Duration>) {
 }
 
 /// Returns `true` if timing is on and the process has a context. Without a context, there is no GPU work to record,
-/// and no reason to load CUPTI.
+/// and no reason to load CUPTI, unless the start is recorded: what CUPTI leaves behind is least if it has begun before
+/// the first context.
 fn can_begin() -> bool {
-    switches::is_on() && has_context()
+    switches::is_on() && (is_start(locked(&STATE.orders).effective()) || has_context())
+}
+
+fn is_start(recording: RecordMode) -> bool {
+    matches!(recording, RecordMode::Start(_))
+}
+
+/// Waits for a phase from the start to begin, unless there is a context already.
+pub(crate) fn wait_for_start() {
+    let deadline = Instant::now() + START_PATIENCE;
+    if is_start(locked(&STATE.orders).effective()) && !has_context() {
+        let has_begun = || cupti::is_recording() || cupti::why_unavailable().is_some();
+        clock::wait_until(deadline, TAIL, has_begun);
+    }
+}
+
+/// Gives CUPTI up once a phase from the start is over, so that other tools can have it.
+fn give_up_after_start() {
+    let is_over = || {
+        let orders = locked(&STATE.orders);
+        orders.is_start_over && is_start(orders.recording) && orders.requested.is_none()
+    };
+    if is_over() && cupti::is_in_use() {
+        collector::wait_until_collected(Instant::now() + RECORDS_PATIENCE);
+        while is_over() && !has_ended() && !cupti::give_up() {
+            thread::sleep(STEP);
+        }
+    }
 }
 
 /// Returns `true` if the process has a context. The driver knows primary contexts even if no call was timed on
@@ -491,14 +522,16 @@ fn record_on(recording: RecordMode) {
             return;
         }
     };
-    window::open(window::LENGTH, false);
     let since_start = || clock::started().monotonic.elapsed();
     let is_over = || matches!(recording, RecordMode::Start(length) if since_start() >= length);
-    let (mut launches, mut divided) = (0, Instant::now());
+    let mut divided = Instant::now();
     while locked(&STATE.orders).effective() == recording && switches::is_on() {
         if has_ended() {
             // The last report divides what is open.
             return;
+        }
+        if !window::is_open() && has_context() {
+            window::open(window::LENGTH, false);
         }
         if is_over() {
             let mut orders = locked(&STATE.orders);
@@ -509,13 +542,13 @@ fn record_on(recording: RecordMode) {
             break;
         }
         thread::park_timeout(LONG_STEP);
-        launches += take_launches();
+        take_launches();
         if divided.elapsed() >= window::LENGTH {
             divided = Instant::now();
             records().divide_window(cupti::now_ns());
         }
     }
-    close(recorded, launches);
+    close(recorded);
 }
 
 /// Records a phase of this length, which is requested unless it belongs to a plan. Returns `false` if that is not
@@ -538,7 +571,6 @@ fn record(length: Duration, plan: Option<PhasePlan>) -> bool {
     window::open(length, plan.is_some());
     current::begin(plan.map_or(1.0, PhasePlan::weight) as f32);
     let is_over = || !switches::is_on() || locked(&STATE.orders).changes != changes;
-    let mut launches = 0;
     loop {
         let rest = end_at.saturating_duration_since(Instant::now());
         if has_ended() {
@@ -548,30 +580,30 @@ fn record(length: Duration, plan: Option<PhasePlan>) -> bool {
             break;
         }
         thread::park_timeout(rest.min(STEP));
-        launches += take_launches();
+        take_launches();
     }
     current::end();
-    close(recorded, launches);
+    close(recorded);
     true
 }
 
-/// Takes the launches that have been made, unless another thread is about to do so. Returns the number of those in the
-/// window.
-fn take_launches() -> usize {
-    records_by(Instant::now()).map_or(0, |mut records| records.take_launches())
+/// Takes the launches that have been made, unless another thread is about to do so.
+fn take_launches() {
+    if let Some(mut records) = records_by(Instant::now()) {
+        records.take_launches();
+    }
 }
 
 /// Closes the window, and switches CUPTI off soon after.
-fn close(recorded: Recorded, mut launches: usize) {
+fn close(recorded: Recorded) {
     launches::set_window(false);
     let end_ns = cupti::now_ns();
     thread::sleep(TAIL);
     drop(recorded);
     note_devices();
-    launches += records().close_window(end_ns);
+    records().close_window(end_ns);
     window::note_closed();
     collector::wake();
-    collector::charge(SWITCH_COST_NS + cupti::cost_ns(launches));
 }
 
 #[cfg(test)]

@@ -73,5 +73,6 @@ pub(crate) mod controller {
         fn is_used() -> bool;
         fn warning() -> Option<String>;
         fn end();
+        fn wait_for_start();
     }
 }

@@ -233,3 +233,68 @@ proptest! {
         }
     }
 }
+
+/// Calls of 300 µs, 100 a second, so that most of the time is idle.
+#[test]
+fn idle_time_earns_nothing() {
+    let site = Site::new(100.0, 30_000.0, 0.0);
+    let mut world = World::new(0.01, 1);
+    world.run(&[site], 10.0);
+    assert_eq!(world.rates, [1.0], "it costs 0.3 % of wall time");
+    let mean_ns = Some(300_000.0);
+    world.budget.set_whole_calls(0, WholeCalls { mean_ns, ..WholeCalls::default() });
+    world.run(&[site], 10.0);
+    let longer = world.rates[0] * site.host_ns / 300_000.0;
+    assert!((0.008..=0.01).contains(&longer), "{longer}");
+}
+
+/// A function that is called once a second beside one that fills the time.
+#[test]
+fn rare_calls_are_spared_as_well() {
+    let sites = [Site::new(1.0, 30_000.0, 0.0), Site::new(1_000.0, 30_000.0, 0.0)];
+    let mut world = World::new(0.01, 2);
+    for index in 0..2 {
+        let mean_ns = Some(900_000.0);
+        world.budget.set_whole_calls(index, WholeCalls { mean_ns, ..WholeCalls::default() });
+    }
+    world.run(&sites, 10.0);
+    for rate in &world.rates {
+        let longer = rate * 30_000.0 / 900_000.0;
+        assert!((0.003..=0.01).contains(&longer), "{:?}", world.rates);
+    }
+}
+
+#[test]
+fn inner_calls_share_the_time_of_the_outer_one() {
+    let sites = [Site::new(100.0, 3_000.0, 0.0), Site::new(1_000.0, 3_000.0, 0.0)];
+    let mut world = World::new(0.01, 2);
+    let outer = WholeCalls { mean_ns: Some(300_000.0), ..WholeCalls::default() };
+    world.budget.set_whole_calls(0, outer);
+    world.budget.set_whole_calls(1, WholeCalls { unit: Some(0), ..WholeCalls::default() });
+    world.run(&sites, 10.0);
+    let added_ns = 3_000.0 * (world.rates[0] + 10.0 * world.rates[1] * (1.0 - LEFT_ALONE));
+    let longer = added_ns / 300_000.0;
+    assert!((0.008..=0.01).contains(&longer), "{longer} {:?}", world.rates);
+}
+
+/// Timing adds ten times what the model knows of.
+#[test]
+fn measurement_corrects_the_model() {
+    let site = Site::new(1_000.0, 3_000.0, 0.0);
+    let rate_after = |error: f64| {
+        let mut world = World::new(0.01, 1);
+        let mut timed = 0.0;
+        for _ in 0..1_000 {
+            let added = Added { ns: 30_000.0 * timed, error_ns: error * 30_000.0 * timed };
+            let added = (timed > 0.0).then_some(added);
+            let whole = WholeCalls { mean_ns: Some(500_000.0), added, ..WholeCalls::default() };
+            world.budget.set_whole_calls(0, whole);
+            timed += world.rates[0] * site.calls_per_s * STEP_NS / 1e9;
+            world.run(&[site], 0.01);
+        }
+        world.rates[0] * 30_000.0 / 500_000.0
+    };
+    let [known, unknown] = [0.01, 100.0].map(rate_after);
+    assert!((0.008..=0.01).contains(&known), "{known}");
+    assert!(unknown > 0.05, "an unknown effect corrects nothing: {unknown}");
+}

@@ -115,6 +115,8 @@ pub struct Budget {
     pub cost_share: f64,
     pub host_ns: u64,
     pub device_ns: u64,
+    pub added_share: Option<f64>,
+    pub added_error_share: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -196,6 +198,7 @@ pub struct Device {
     pub clocks: Option<BTreeMap<String, Option<u32>>>,
     #[serde(deserialize_with = "nullable")]
     pub throttle: Option<BTreeMap<String, Option<u64>>>,
+    pub utilization: Option<BTreeMap<String, Option<f64>>>,
     #[serde(deserialize_with = "nullable")]
     pub temperature_c: Option<u32>,
     #[serde(deserialize_with = "nullable")]
