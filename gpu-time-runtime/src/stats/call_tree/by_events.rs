@@ -28,8 +28,6 @@ pub(super) struct TimedCalls {
     /// The brackets of `around` contain all of these.
     inside: u64,
     whole: u64,
-    fed: u64,
-    starved: u64,
     /// The parts of `sums` that are of fed and of starved samples.
     of_fed: SampleSum,
     of_starved: SampleSum,
@@ -101,13 +99,7 @@ impl TimedCalls {
         self.sums.add(ns, weight);
         self.brackets += weight * f64::from(sample.brackets);
         let sum = SampleSum { samples: weight, ns: weight * ns };
-        let (count, total) = if sample.flags.fed {
-            (&mut self.fed, &mut self.of_fed)
-        } else {
-            (&mut self.starved, &mut self.of_starved)
-        };
-        *count += 1;
-        total.add(sum);
+        if sample.flags.fed { &mut self.of_fed } else { &mut self.of_starved }.add(sum);
         self.unknown += u64::from(sample.added_ns.is_none());
     }
 

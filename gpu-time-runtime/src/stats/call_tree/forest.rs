@@ -76,7 +76,7 @@ impl CallTree {
         for (at, path) in self.paths.iter().enumerate().filter(|(at, _)| is_shown[*at]) {
             let count = counts.entry(path.function).or_default();
             if is_opened(at, &times) {
-                count.add_opened(path.recorded, path.calls)
+                count.add_opened(path.recorded, path.inclusive.calls)
             } else {
                 times[at].stand_for(path.recorded);
                 count.add_timed(&times[at])
@@ -190,7 +190,7 @@ impl Path {
         let per_call = per_call.map(on_host);
         correction.applied(value!(Node {
             recorded: self.recorded,
-            calls: self.calls,
+            calls: self.inclusive.calls,
             inclusive_error_ns: self.error_ns(&self.inclusive, correction),
             self_ns: self.own.ns,
             self_error_ns: self.error_ns(&self.own, correction),
