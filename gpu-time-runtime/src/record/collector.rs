@@ -2,7 +2,7 @@
 //! theirs, and whenever CUPTI's buffers fill. Every report does so as well.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Once, OnceLock};
+use std::sync::{LazyLock, Once, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,8 @@ static THREAD: CollectorThread = CollectorThread { started: Once::new(), thread:
 /// The host time of phases that has not been charged to the budget yet, in nanoseconds.
 static COST_NS: AtomicU64 = AtomicU64::new(0);
 
-static RECORDS: Mutex<Records> = Mutex::new(Rank::Records, Records::new());
+static RECORDS: LazyLock<Mutex<Records>> =
+    LazyLock::new(|| Mutex::new(Rank::Records, Records::default()));
 
 /// Adds a call that has ended.
 pub(super) fn add(call: Box<OpenCall>) {

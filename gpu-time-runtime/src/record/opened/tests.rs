@@ -122,7 +122,7 @@ struct Table(Records);
 
 impl Table {
     fn new() -> Table {
-        Table(Records::new())
+        Table(Records::default())
     }
 
     /// Adds the launches that have been made. Returns their ids.

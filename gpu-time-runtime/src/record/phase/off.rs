@@ -9,13 +9,8 @@ pub(crate) mod windows {
     use crate::record::awaited::{Awaited, KnownLaunch, KnownLaunches, Outlook};
     use crate::types::activity::Activity;
 
+    #[derive(Default)]
     pub(crate) struct Windows;
-
-    impl Windows {
-        pub const fn new() -> Windows {
-            Windows
-        }
-    }
 
     stubs! { Windows:
         fn are_waiting(&self) -> bool;
