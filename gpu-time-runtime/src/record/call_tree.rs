@@ -130,6 +130,7 @@ pub(crate) fn report(
             is_span: known.is_some_and(CallSite::is_span),
             is_body: known.is_some_and(|site| site.spec.scope == ScopeKind::Body),
             warms_up: known.is_some_and(|site| site.warmup() > 0),
+            is_counted: known.is_some_and(|site| site.rate.get().is_counted()),
         }
     };
     tree.report(named, bias, SPANS_ARE_SAMPLED.load(Relaxed))

@@ -221,6 +221,7 @@ mod tests {
             is_span: false,
             is_body: true,
             warms_up: false,
+            is_counted: false,
         };
         let mut nodes = tree.report(named, |_| None, false);
         forest::add_errors_inside(&mut nodes);

@@ -131,7 +131,8 @@ impl TimeSums {
     }
 }
 
-/// Computes the times of every path. `paths` contains the timed calls of each path.
+/// Computes the times of every path. `paths` contains the timed calls of each path. `is_counted` returns `true` for a path
+/// whose calls were sampled by count, whose errors are unknown.
 ///
 /// A function's own time is the time of its calls minus the time of the calls inside their
 /// brackets. If both are sampled, the inner time is multiplied by both weights.
@@ -143,12 +144,17 @@ impl TimeSums {
 pub(super) fn settle(
     paths: &[&[TimedCalls]],
     bias: impl Fn(DeviceId) -> Option<Bias>,
+    is_counted: impl Fn(usize) -> bool,
 ) -> Vec<EventTimes> {
     let mut times: Vec<EventTimes> = paths.iter().map(|timed| EventTimes::of(timed)).collect();
     let mut strangers: Vec<i64> = vec![0; paths.len()];
     for (at, path) in paths.iter().enumerate() {
         for timed in *path {
-            let net = timed.net(bias(timed.device));
+            let mut net = timed.net(bias(timed.device));
+            if is_counted(at) && timed.calls > timed.recorded as f64 {
+                // The calls were not chosen at random, so that their times tell nothing of the others'.
+                net.weighted_squares = f64::INFINITY;
+            }
             times[at].net_ns += net.ns;
             *times[at].own_by_device.entry(timed.device).or_default() += net.ns;
             times[at].net_variance += net.variance(1.0);
@@ -273,7 +279,7 @@ mod tests {
 
         fn settle(&self, bias: Option<Bias>) -> Vec<EventTimes> {
             let paths: Vec<_> = self.0.iter().map(|timed| &timed[..]).collect();
-            settle(&paths, |_| bias)
+            settle(&paths, |_| bias, |_| false)
         }
     }
 
