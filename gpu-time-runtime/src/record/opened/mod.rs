@@ -68,6 +68,7 @@ impl Drop for OpenSlot {
         let _inside = inside::enter();
         call.switched_on = None;
         call.give_up();
+        GIVEN_UP.set(call.number);
         let was_awaited = std::mem::take(&mut call.is_awaited);
         hand_over(call);
         OPEN_CALLS.count_answer(was_awaited);
@@ -82,6 +83,8 @@ thread_local! {
     static IS_OPEN: Cell<bool> = const { Cell::new(false) };
     /// The number of the thread's last call that was handed over before it had ended.
     static LAST_CUT: Cell<u64> = const { Cell::new(0) };
+    /// The number of the call that was open at the end of the thread, with which all of its functions have ended.
+    static GIVEN_UP: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Returns `true` if the calling thread is inside an opened call.
@@ -199,7 +202,10 @@ pub(crate) fn leave(
 
 /// Counts a function as lost whose call was handed over before the function ended.
 pub(crate) fn lose(frame: FrameId, of: &CallSeries, lost: Lost) {
-    locked(&of.thread.recorder).series.lose_late(frame.series, lost);
+    if GIVEN_UP.get() == frame.call {
+        return;
+    }
+    locked(&of.thread.recorder).series.count_opened(frame.series, Some(lost));
 }
 
 /// Notes that a span which was left will not be entered again.
