@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::base::clock;
 use crate::cupti::{self, DrainKind, DrainOutcome};
 use crate::record::alignment::Alignment;
-use crate::record::awaited::{KnownLaunch, KnownLaunches, Outlook};
+use crate::record::awaited::{Awaited, KnownLaunch, KnownLaunches, Outlook, release};
 use crate::record::graph_sizes::GraphSizes;
 use crate::record::launches::{self, LaunchEvent, NotedLaunch};
 use crate::record::opened::base::Measurement;
@@ -138,9 +138,7 @@ impl Records {
     /// Lets time pass.
     #[cfg(test)]
     pub fn wait(&mut self, time: Duration) {
-        self.waiting.values_mut().for_each(|waiting| waiting.awaited.wait(time));
-        #[cfg(feature = "kernels")]
-        self.windows.wait(time);
+        self.awaited().for_each(|awaited| awaited.wait(time));
         self.flushed.iter_mut().for_each(|flushed| *flushed -= time);
     }
 
@@ -213,14 +211,18 @@ impl Records {
     /// Begins a round. Must be called before the records of a collection are taken.
     pub fn begin_round(&mut self) {
         let now = Instant::now();
-        self.waiting.values_mut().for_each(|waiting| waiting.awaited.begin_round(now));
-        self.windows.begin_round(now);
+        self.awaited().for_each(|awaited| awaited.begin_round(now));
     }
 
     /// Does not count the current round: CUPTI was not flushed, so a lack of records means nothing.
     pub fn repeat_round(&mut self) {
-        self.waiting.values_mut().for_each(|waiting| waiting.awaited.repeat_round());
-        self.windows.repeat_round();
+        self.awaited().for_each(Awaited::repeat_round);
+    }
+
+    /// Returns what ended calls and windows wait for.
+    fn awaited(&mut self) -> impl Iterator<Item = &mut Awaited> {
+        let of_calls = self.waiting.values_mut().map(|waiting| &mut waiting.awaited);
+        of_calls.chain(self.windows.awaited())
     }
 
     /// Takes the launches that threads have made since the last time. Returns the number of those in the open window.
@@ -293,10 +295,7 @@ impl Records {
                 running.remove();
             }
         }
-        (known.launch.owner, known.launch.site) = (None, None);
-        if known.is_over() {
-            launches.remove(&correlation);
-        }
+        release(launches, correlation, |of| (of.launch.owner, of.launch.site) = (None, None));
     }
 
     /// Takes a record for the measurement, or for the window and the call that need it. Returns `false` if none does, as
@@ -385,12 +384,7 @@ impl Records {
                     later.launches.push(id);
                     later.by_helpers += usize::from(owner.is_by_helper);
                 }
-                Whereabouts::Gone => {
-                    known.launch.owner = None;
-                    if known.is_over() {
-                        launches.remove(&id);
-                    }
-                }
+                Whereabouts::Gone => release(launches, id, |of| of.launch.owner = None),
             }
         }
         for record in running.records {
@@ -413,12 +407,7 @@ impl Records {
         let running = self.running.remove(&refused.call).unwrap_or_default();
         let launches = &mut self.launches;
         for id in running.launches {
-            if let Some(known) = launches.get_mut(&id) {
-                known.launch.owner = None;
-                if known.is_over() {
-                    launches.remove(&id);
-                }
-            }
+            release(launches, id, |of| of.launch.owner = None);
         }
     }
 

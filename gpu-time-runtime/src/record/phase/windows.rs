@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use crate::record::awaited::{Awaited, KnownLaunch, KnownLaunches, Outlook, PATIENCE};
+use crate::record::awaited::{Awaited, KnownLaunch, KnownLaunches, Outlook, PATIENCE, release};
 use crate::record::launches;
 use crate::stats::coverage::{CoverageSums, WindowWork};
 use crate::types::activity::Activity;
@@ -42,12 +42,6 @@ struct WaitingWindow {
 }
 
 impl Windows {
-    /// Lets time pass.
-    #[cfg(test)]
-    pub fn wait(&mut self, time: std::time::Duration) {
-        self.waiting.values_mut().for_each(|window| window.awaited.wait(time));
-    }
-
     /// Returns `true` if a closed window waits for records.
     pub fn are_waiting(&self) -> bool {
         self.waiting.values().any(|window| window.is_closed)
@@ -116,14 +110,9 @@ impl Windows {
         }
     }
 
-    /// Begins a round. Must be called before the records of a collection are taken.
-    pub fn begin_round(&mut self, now: Instant) {
-        self.waiting.values_mut().for_each(|window| window.awaited.begin_round(now));
-    }
-
-    /// Does not count the current round: CUPTI was not flushed, so a lack of records means nothing.
-    pub fn repeat_round(&mut self) {
-        self.waiting.values_mut().for_each(|window| window.awaited.repeat_round());
+    /// Returns what the windows wait for.
+    pub fn awaited(&mut self) -> impl Iterator<Item = &mut Awaited> {
+        self.waiting.values_mut().map(|window| &mut window.awaited)
     }
 
     /// Adds a record to the window of its launch, before that knows of it.
@@ -210,12 +199,7 @@ impl WaitingWindow {
     /// Gives up the launches, whose records are not needed any more.
     fn give_up(&self, known: &mut KnownLaunches) {
         for id in &self.awaited.launches {
-            if let Some(of) = known.get_mut(id) {
-                of.window = None;
-                if of.is_over() {
-                    known.remove(id);
-                }
-            }
+            release(known, *id, |of| of.window = None);
         }
     }
 }
