@@ -54,9 +54,7 @@ pub(super) struct EventTimes {
     /// The net time of the calls, including everything inside their brackets.
     pub net_ns: f64,
     pub net_variance: f64,
-    /// The net time minus the time of the calls inside those brackets.
-    pub own_ns: f64,
-    /// `own_ns`, split by device.
+    /// The net time minus the time of the calls inside those brackets, by device.
     pub own_by_device: BTreeMap<DeviceId, f64>,
     pub own_variance: f64,
     /// The error of the time of recorded calls that has been taken off the own time. Calls of one phase are alike, so their
@@ -158,7 +156,6 @@ pub(super) fn settle(
             times[at].net_ns += net.ns;
             *times[at].own_by_device.entry(timed.device).or_default() += net.ns;
             times[at].net_variance += net.variance(1.0);
-            times[at].own_ns += net.ns;
             times[at].own_variance += net.variance(1.0);
             strangers[at] += timed.inside as i64;
             if let Some(around) = timed.around {
@@ -171,7 +168,6 @@ pub(super) fn settle(
         // The remaining brackets are those of other threads. It is unknown how much of their time
         // is inside.
         times.is_bound |= strangers.max(0) as u64 > times.recorded / 2;
-        times.own_ns = times.own_ns.max(0.0);
         times.own_by_device.values_mut().for_each(|ns| *ns = ns.max(0.0));
     }
     times
@@ -189,7 +185,6 @@ fn subtract(
     for _ in 0..MOST_AROUND {
         let Some((path, of)) = paths.get(at.index()).zip(times.get_mut(at.index())) else { return };
         let counted = counted(path);
-        of.own_ns -= factor * counted * net.ns;
         *of.own_by_device.entry(device).or_default() -= factor * counted * net.ns;
         of.own_variance += net.variance(factor * counted);
         factor *= 1.0 - counted;
@@ -234,6 +229,11 @@ impl EventTimes {
             is_bound: is_starved || unknown > recorded / 2,
             ..EventTimes::default()
         }
+    }
+
+    /// Returns the net time minus the time of the calls inside those brackets.
+    pub fn own_ns(&self) -> f64 {
+        self.own_by_device.values().fold(0.0, |sum, ns| sum + ns)
     }
 
     /// Returns `true` if some of the calls also represent untimed ones.
@@ -284,7 +284,7 @@ mod tests {
     }
 
     fn own(times: &[EventTimes]) -> Vec<f64> {
-        times.iter().map(|times| times.own_ns).collect()
+        times.iter().map(EventTimes::own_ns).collect()
     }
 
     #[test]
@@ -314,7 +314,7 @@ mod tests {
         tree.0[outer.index()][1].record(Ok(sample(100.0, 0)), true);
         let times = &tree.settle(None)[outer.index()];
         let own: Vec<_> = times.own_by_device.values().copied().collect();
-        assert_eq!((times.own_ns, own), (120.0, vec![20.0, 100.0]));
+        assert_eq!((times.own_ns(), own), (120.0, vec![20.0, 100.0]));
     }
 
     #[test]
@@ -368,7 +368,7 @@ mod tests {
         }
         let times = tree.settle(None);
         for ((_, function), path) in known {
-            mean[function] += times[path.index()].own_ns / f64::from(RUNS);
+            mean[function] += times[path.index()].own_ns() / f64::from(RUNS);
         }
         for (mean, own) in mean.into_iter().zip([400.0, 300.0, 200.0, 100.0]) {
             assert!((mean - own).abs() < 25.0, "{mean} for {own}");

@@ -218,7 +218,7 @@ impl EventTimes {
             return;
         }
         self.recorded += recorded;
-        let times = [&mut self.calls, &mut self.net_ns, &mut self.own_ns].into_iter();
+        let times = [&mut self.calls, &mut self.net_ns].into_iter();
         times.chain(self.own_by_device.values_mut()).for_each(|ns| *ns *= scale);
         for variance in [&mut self.net_variance, &mut self.own_variance] {
             *variance *= scale.powi(2);
@@ -239,7 +239,6 @@ impl EventTimes {
             let own = self.own_by_device.entry(*device).or_default();
             let taken = (ns * scale).min(*own);
             *own -= taken;
-            self.own_ns = (self.own_ns - taken).max(0.0);
             excess_ns += ns * scale - taken;
         }
         excess_ns
@@ -256,7 +255,7 @@ impl EventTimes {
             recorded: self.recorded,
             calls: self.calls,
             inclusive_error_ns: known(self.net_variance.sqrt() + self.excess_ns),
-            self_ns: self.own_ns,
+            self_ns: self.own_ns(),
             self_error_ns: known(self.own_variance.sqrt().hypot(self.taken_error_ns)),
             self_ns_by_device: by_name(&self.own_by_device),
             per_call: (self.recorded > 0).then(|| value!(PerCall {
