@@ -17,6 +17,7 @@ use crate::call::timed_call::TimedCall;
 use crate::call::{first, host::HostCall, opened, scope::Scope};
 use crate::record::open_brackets::RunningCall;
 use crate::record::opened::{OpenedAs, OpenedFunction, is_inside, is_late, outermost};
+use crate::record::phase::controller;
 use crate::record::{self, threads::StreamCall, timeline};
 use crate::site::cost::CostTimer;
 use crate::site::{callsite::CallSite, counters::Outcome};
@@ -143,15 +144,9 @@ fn begin_on<G: StreamGuard, D: Details>(
     let (site, is_captured) = (ticket.site, ticket.is_captured);
     let Some((call, guard)) = stream_call(source, ticket, details) else { return };
     let is_inside = is_inside();
-    let may_open = !site.needs_records() || default_stream::may_open();
-    let opened_as = if is_inside {
-        Some(OpenedAs::OfPhase)
-    } else if may_open && !is_captured {
-        opened::opens(site)
-    } else {
-        // Captured work does not run during the call.
-        None
-    };
+    // Events on the default stream time a function that needs no more, and captured work does not run during the call.
+    let may_open = !is_captured && (!site.needs_records() || controller::is_ordered());
+    let opened_as = if is_inside || may_open { opened::opens(site) } else { None };
     if let Some(opened_as) = opened_as {
         let opened = opened::enter_on(&call, &guard, opened_as);
         if opened.is_some() || is_inside {
@@ -214,8 +209,7 @@ fn begin_recorded<G, D: Details>(
     }
     // The weight with which the sampler chose the call, if it was asked.
     let drawn = (site.is_sampled() && !is_inside).then_some(ticket.weight);
-    let opened_as = if is_inside { Some(OpenedAs::OfPhase) } else { opened::opens(site) };
-    let Some(opened_as) = opened_as else {
+    let Some(opened_as) = opened::opens(site) else {
         if let Some(drawn) = drawn {
             with_counters(site, |counters| counters.take_back_drawn(drawn));
         }

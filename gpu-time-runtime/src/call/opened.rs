@@ -145,10 +145,16 @@ fn flush(call: &StreamCall) -> CacheState {
     }
 }
 
-/// Returns why a call that begins now outside of opened calls opens one, or `None` if it does not.
+/// Returns why a call that begins now is recorded, or `None` if it is not.
 #[inline(always)]
 pub(super) fn opens(site: &'static CallSite) -> Option<OpenedAs> {
-    if site.is_opened() { opens_now(site) } else { None }
+    if opened::is_inside() {
+        Some(OpenedAs::OfPhase)
+    } else if site.is_opened() {
+        opens_now(site)
+    } else {
+        None
+    }
 }
 
 #[cold]
