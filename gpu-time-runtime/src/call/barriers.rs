@@ -61,8 +61,8 @@ impl Barriers {
 
     /// Waits for the stream again and records the time since the first barrier.
     #[cold]
-    pub fn close(&self, call: &StreamCall, life: Life<'_>, workload: Workload) {
-        let StreamCall { thread, context, stream, tracked, weight, .. } = *call;
+    pub fn close(&self, call: &StreamCall, life: Life<'_>) {
+        let StreamCall { thread, context, stream, tracked, work, weight, .. } = *call;
         let ended_ns = match call.obstacle(life) {
             Some(reason) => Err(reason),
             None => context.synchronize(stream).map_err(Lost::from),
@@ -75,7 +75,7 @@ impl Barriers {
             let (inner, added_ns) = if nested { (None, None) } else { (Some(0), Some(0.0)) };
             sample.around(inner, added_ns).flagged(SampleFlags { nested, tracked, ..sample.flags })
         });
-        locked(&thread.recorder).deliver(self.series, outcome, workload);
+        locked(&thread.recorder).deliver(self.series, outcome, work);
     }
 
     /// Counts the call as lost, without waiting.

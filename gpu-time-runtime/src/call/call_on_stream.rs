@@ -8,7 +8,7 @@ use crate::call::stream_call::{GpuBracket, OpenLaunch, abandon};
 use crate::record::{open_brackets, threads::StreamCall, timeline::CallId};
 use crate::site::cost::CostGuard;
 use crate::types::attribute::{Clock, ScopeKind};
-use crate::types::{sample::Lost, workload::Workload};
+use crate::types::sample::Lost;
 
 /// A timed call on a stream.
 ///
@@ -17,7 +17,6 @@ pub(crate) struct CallOnStream<G> {
     pub call: StreamCall,
     /// Detects whether the stream was dropped.
     pub guard: G,
-    work: Workload,
     started: Option<HostStart>,
     timing: StreamTiming,
 }
@@ -37,14 +36,14 @@ impl<G: StreamGuard> CallOnStream<G> {
     // Without optimisation, inlining would add this frame to the caller's.
     #[cfg_attr(not(debug_assertions), inline(always))]
     #[cfg_attr(debug_assertions, inline(never))]
-    pub fn begin(mut call: StreamCall, guard: G, work: Workload) -> Option<Self> {
+    pub fn begin(mut call: StreamCall, guard: G) -> Option<Self> {
         let spec = &call.site.spec;
         if spec.clock == Clock::Sync {
             let strong = guard.upgrade();
             let barriers = Barriers::open(&call, Life::of(&strong))?;
             drop(strong);
             let timing = StreamTiming::Barriers(barriers);
-            return Some(CallOnStream { call, guard, work, started: None, timing });
+            return Some(CallOnStream { call, guard, started: None, timing });
         }
         call.running = open_brackets::begin(call.site);
         let started = HostStart::of(&call);
@@ -52,10 +51,10 @@ impl<G: StreamGuard> CallOnStream<G> {
             ScopeKind::Launches => StreamTiming::Launches(CallState::default()),
             ScopeKind::Body => {
                 let strong = guard.upgrade();
-                StreamTiming::Body(call.open_body(Life::of(&strong), work))
+                StreamTiming::Body(call.open_body(Life::of(&strong)))
             }
         };
-        Some(CallOnStream { call, guard, work, started, timing })
+        Some(CallOnStream { call, guard, started, timing })
     }
 
     /// Opens the bracket around a launch. Returns `None` if launches are not timed individually, or if the
@@ -64,7 +63,7 @@ impl<G: StreamGuard> CallOnStream<G> {
     pub fn open_launch(&self, launch: u32) -> Option<OpenLaunch> {
         let StreamTiming::Launches(state) = &self.timing else { return None };
         let strong = self.guard.upgrade();
-        self.call.open_launch(launch, state, Life::of(&strong), self.work)
+        self.call.open_launch(launch, state, Life::of(&strong))
     }
 
     pub fn end(&mut self, lost: Option<Lost>, timing: &mut CostGuard<'_>) -> CallId {
@@ -90,7 +89,7 @@ impl<G: StreamGuard> CallOnStream<G> {
                 None => {
                     timing.waits();
                     let strong = guard.upgrade();
-                    barriers.close(call, Life::of(&strong), self.work);
+                    barriers.close(call, Life::of(&strong));
                 }
             },
         }

@@ -15,7 +15,6 @@ use crate::base::{fork, inside};
 use crate::call::decide::StreamQuery;
 use crate::call::source::Source;
 use crate::call::stream::WeakStream;
-use crate::record::{opened, phase::controller};
 use crate::types::gpu_stream::GpuStream;
 
 /// The guard of a call on the default stream.
@@ -156,10 +155,4 @@ fn shared(changes: u64) -> Option<Arc<dyn Owner>> {
         seen.1.as_ref()?.upgrade()
     };
     SEEN.try_with(seen).ok().flatten()
-}
-
-/// Returns `true` if a call on the default stream may be opened: inside an opened call, or if the configuration asks for
-/// records. The function alone is not a reason, because the events on the default stream time it.
-pub(super) fn may_open() -> bool {
-    opened::is_inside() || controller::is_ordered()
 }

@@ -17,10 +17,11 @@ use crate::call::timed_call::TimedCall;
 use crate::call::{first, host::HostCall, opened, scope::Scope};
 use crate::record::open_brackets::RunningCall;
 use crate::record::opened::{OpenedAs, OpenedFunction, is_inside, is_late, outermost};
+use crate::record::phase::controller;
 use crate::record::{self, threads::StreamCall, timeline};
 use crate::site::cost::CostTimer;
 use crate::site::{callsite::CallSite, counters::Outcome};
-use crate::types::{attribute::Clock, workload::Workload};
+use crate::types::attribute::Clock;
 use crate::{cuda, cupti};
 
 /// Starts a call of a function with a stream.
@@ -141,24 +142,18 @@ fn begin_on<G: StreamGuard, D: Details>(
     details: D,
 ) {
     let (site, is_captured) = (ticket.site, ticket.is_captured);
-    let Some((call, guard, work)) = stream_call(source, ticket, details) else { return };
+    let Some((call, guard)) = stream_call(source, ticket, details) else { return };
     let is_inside = is_inside();
-    let may_open = !site.needs_records() || default_stream::may_open();
-    let opened_as = if is_inside {
-        Some(OpenedAs::OfPhase)
-    } else if may_open && !is_captured {
-        opened::opens(site)
-    } else {
-        // Captured work does not run during the call.
-        None
-    };
+    // Events on the default stream time a function that needs no more, and captured work does not run during the call.
+    let may_open = !is_captured && (!site.needs_records() || controller::is_ordered());
+    let opened_as = if is_inside || may_open { opened::opens(site) } else { None };
     if let Some(opened_as) = opened_as {
-        let opened = opened::enter_on(&call, &guard, work, opened_as);
+        let opened = opened::enter_on(&call, &guard, opened_as);
         if opened.is_some() || is_inside {
             return *timed = opened.map(TimedCall::Opened);
         }
     }
-    if let Some(call) = CallOnStream::begin(call, guard, work) {
+    if let Some(call) = CallOnStream::begin(call, guard) {
         *timed = Some(TimedCall::OnStream(call));
     }
 }
@@ -173,7 +168,7 @@ fn stream_call<G: StreamGuard, D: Details>(
     source: StreamSource<G>,
     ticket: &mut Ticket,
     details: D,
-) -> Option<(StreamCall, G, Workload)> {
+) -> Option<(StreamCall, G)> {
     let StreamSource { stream, context: handle, tracked, guard } = source;
     let site = ticket.site;
     let context = match cuda::recent(handle) {
@@ -195,8 +190,9 @@ fn stream_call<G: StreamGuard, D: Details>(
     let counted = CountedCall::count(ticket, Some((context, handle)), details)?;
     let CountedCall { thread, call_id, key, work, weight, .. } = counted;
     let running = RunningCall::default();
-    let call = StreamCall { site, thread, context, stream, tracked, call_id, key, weight, running };
-    Some((call, guard, work))
+    let call =
+        StreamCall { site, thread, context, stream, tracked, call_id, key, work, weight, running };
+    Some((call, guard))
 }
 
 /// Starts a call that names no stream, and has no other times than those of its kernels: in the thread's opened call,
@@ -213,8 +209,7 @@ fn begin_recorded<G, D: Details>(
     }
     // The weight with which the sampler chose the call, if it was asked.
     let drawn = (site.is_sampled() && !is_inside).then_some(ticket.weight);
-    let opened_as = if is_inside { Some(OpenedAs::OfPhase) } else { opened::opens(site) };
-    let Some(opened_as) = opened_as else {
+    let Some(opened_as) = opened::opens(site) else {
         if let Some(drawn) = drawn {
             with_counters(site, |counters| counters.take_back_drawn(drawn));
         }

@@ -5,46 +5,40 @@ use std::time::Instant;
 use crate::base::{clock, lock::locked};
 use crate::call::counted_call::CountedCall;
 use crate::record::series_counters::SeriesRef;
-use crate::record::threads::ThreadRecorder;
 use crate::record::timeline::CallId;
 use crate::site::series_id::SeriesIdentity;
 use crate::types::device::DeviceId;
 use crate::types::sample::{CacheState, Lost, Sample};
-use crate::types::workload::Workload;
 
 /// A call between two readings of the host clock.
 pub(crate) struct HostCall {
-    thread: &'static ThreadRecorder,
+    call: CountedCall,
     series: SeriesRef,
     started: Instant,
-    /// The number of calls that this call represents.
-    weight: f32,
-    work: Workload,
-    call_id: CallId,
 }
 
 impl HostCall {
     /// Starts the call.
     #[inline]
     pub fn begin(call: CountedCall) -> HostCall {
-        let CountedCall { site, thread, call_id, key, work, weight } = call;
-        let identity = SeriesIdentity::function(DeviceId::Host, CacheState::AsFound, key);
-        let series = locked(&thread.recorder).series.begin(site, identity);
-        HostCall { thread, series, weight, work, call_id, started: Instant::now() }
+        let identity = SeriesIdentity::function(DeviceId::Host, CacheState::AsFound, call.key);
+        let series = locked(&call.thread.recorder).series.begin(call.site, identity);
+        HostCall { call, series, started: Instant::now() }
     }
 
     pub fn end(&self, lost: Option<Lost>) -> CallId {
         let ended = Instant::now();
+        let CountedCall { thread, call_id, work, weight, .. } = self.call;
         let outcome = match lost {
             Some(reason) => Err(reason),
             None => {
                 let took = ended.saturating_duration_since(self.started);
                 let sample = Sample::by_host(took, clock::since_start_ns(ended));
-                Ok(sample.weighted(self.weight))
+                Ok(sample.weighted(weight))
             }
         };
-        locked(&self.thread.recorder).deliver(self.series, outcome, self.work);
-        self.call_id
+        locked(&thread.recorder).deliver(self.series, outcome, work);
+        call_id
     }
 }
 

@@ -44,10 +44,9 @@ enum Suspended {
 pub(super) fn enter_on(
     call: &StreamCall,
     guard: &impl StreamGuard,
-    workload: Workload,
     opened_as: OpenedAs,
 ) -> Option<OpenedCall> {
-    let StreamCall { site, context, stream, call_id, key, weight, .. } = *call;
+    let StreamCall { site, context, stream, call_id, key, work, weight, .. } = *call;
     if controller::is_run_recorded() && site.needs_events() {
         controller::want_in_run(Needs::EVENTS);
     }
@@ -68,7 +67,7 @@ pub(super) fn enter_on(
         stream: Some(context.stream_id(stream)),
         weight,
         opened_as,
-        workload,
+        workload: work,
         call_id,
         device: context.device_id(),
     })
@@ -146,10 +145,16 @@ fn flush(call: &StreamCall) -> CacheState {
     }
 }
 
-/// Returns why a call that begins now outside of opened calls opens one, or `None` if it does not.
+/// Returns why a call that begins now is recorded, or `None` if it is not.
 #[inline(always)]
 pub(super) fn opens(site: &'static CallSite) -> Option<OpenedAs> {
-    if site.is_opened() { opens_now(site) } else { None }
+    if opened::is_inside() {
+        Some(OpenedAs::OfPhase)
+    } else if site.is_opened() {
+        opens_now(site)
+    } else {
+        None
+    }
 }
 
 #[cold]

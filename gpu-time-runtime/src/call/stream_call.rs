@@ -48,8 +48,8 @@ struct BracketPlan {
 
 impl StreamCall {
     /// Opens the bracket around a body, or counts it as lost.
-    pub fn open_body(&self, life: Life<'_>, workload: Workload) -> Option<GpuBracket> {
-        self.open(None, self.obstacle(life), workload)
+    pub fn open_body(&self, life: Life<'_>) -> Option<GpuBracket> {
+        self.open(None, self.obstacle(life))
     }
 
     /// Opens the bracket around a launch or, in a capture, a graph node if the site wants nodes. On
@@ -59,7 +59,6 @@ impl StreamCall {
         launch: u32,
         state: &CallState,
         life: Life<'_>,
-        workload: Workload,
     ) -> Option<OpenLaunch> {
         let obstacle = self.obstacle(life);
         if obstacle == Some(Lost::Capture)
@@ -67,7 +66,7 @@ impl StreamCall {
         {
             return opened.ok().map(OpenLaunch::Node);
         }
-        let bracket = self.open(Some((launch, state)), obstacle, workload)?;
+        let bracket = self.open(Some((launch, state)), obstacle)?;
         Some(OpenLaunch::Bracket { thread: self.thread, running: self.running, bracket })
     }
 
@@ -97,10 +96,9 @@ impl StreamCall {
         &self,
         launch: Option<(u32, &CallState)>,
         obstacle: Option<Lost>,
-        workload: Workload,
     ) -> Option<GpuBracket> {
         let mut plan = self.plan(launch, obstacle.is_some());
-        let mut bracket = self.claim(&mut plan, launch, obstacle, workload)?;
+        let mut bracket = self.claim(&mut plan, launch, obstacle)?;
         let BracketPlan { prepare, by_host, .. } = plan;
         let StreamCall { site, context, stream, running, .. } = self;
         let thread_id = stream.is_per_thread().then(thread_id::current);
@@ -130,21 +128,20 @@ impl StreamCall {
         plan: &mut BracketPlan,
         launch: Option<(u32, &CallState)>,
         obstacle: Option<Lost>,
-        workload: Workload,
     ) -> Option<GpuBracket> {
-        let StreamCall { site, thread, context, stream, tracked, call_id, weight, running, .. } =
+        let StreamCall { site, thread, context, stream, tracked, call_id, work, weight, .. } =
             *self;
         let stream_key = StreamKey::new(stream, thread);
         let mut recorder = locked(&thread.recorder);
         let stream_state = recorder.stream_state(context, stream_key);
         let function = self.function(plan.cache);
         let series = self.begin_series(&mut recorder, function, launch);
-        let place = running.place(stream_state);
-        let call = launch
-            .and_then(|(_, state)| state.begin(site, function, &mut recorder, workload, place));
+        let place = self.running.place(stream_state);
+        let call =
+            launch.and_then(|(_, state)| state.begin(site, function, &mut recorder, work, place));
         // If the call has a sum, the workload is attributed to the sum.
         let is_whole = launch.is_none() || site.spec.is_single;
-        let workload = if is_whole { workload } else { Workload::UNKNOWN };
+        let workload = if is_whole { work } else { Workload::UNKNOWN };
         // A closure, so that the subject is constructed in place.
         let subject = || BracketSubject {
             site,

@@ -29,9 +29,6 @@ pub(crate) enum DrainKind {
 pub(crate) struct DrainOutcome {
     /// `false` if no flush was wanted, another thread is loading code, or CUPTI refused.
     pub has_flushed: bool,
-    /// The number of records for which CUPTI could not take the start or end time. They are passed on
-    /// nevertheless.
-    pub zero_times: u64,
     /// A lower bound on the number of records that CUPTI never wrote.
     pub dropped: u64,
 }

@@ -41,14 +41,13 @@ pub(crate) fn drain(which: DrainKind, each: &mut dyn FnMut(&Activity)) -> DrainO
     // Without launches there is nothing to flush, and the driver may end before the last report.
     let is_wanted = which != DrainKind::Completed && launches::have_begun();
     let has_flushed = is_wanted && flush(session, is_last);
-    let mut drained = read_all(session, pool(), &mut interned, each);
+    read_all(session, pool(), &mut interned, each);
     // CUPTI also counts a dropped record for each declined request, so the two counts overlap.
-    drained.has_flushed = has_flushed;
     let dropped = session.take_dropped().max(pool().take_declined());
     // No thread collects records during process exit. If recording could not be stopped then, the records
     // that CUPTI drops belong to no call.
-    drained.dropped = if is_last && control::is_recording() { 0 } else { dropped };
-    drained
+    let dropped = if is_last && control::is_recording() { 0 } else { dropped };
+    DrainOutcome { has_flushed, dropped }
 }
 
 /// Lets the calling thread be unparked whenever the buffers [fill](are_buffers_filling).
@@ -73,18 +72,15 @@ fn read_all(
     pool: &BufferPool,
     interned: &mut InternedWork,
     each: &mut dyn FnMut(&Activity),
-) -> DrainOutcome {
-    let mut drained = DrainOutcome::default();
+) {
     while let Some(completed) = pool.take() {
         for_each_record(session, &completed, &mut |bytes| {
             // SAFETY: CUPTI has written the record.
             if let Some(activity) = unsafe { records::read(bytes, |work| interned.get(&work)) } {
-                drained.zero_times += u64::from(!activity.has_times());
                 each(&activity);
             }
         });
     }
-    drained
 }
 
 /// Passes the bytes from each record to the end of the buffer to `each`.
@@ -136,14 +132,12 @@ mod tests {
         pool.complete_with(&[]);
         pool.complete_with(&[record(MEMSET, 50, 0, 3), record(CONCURRENT_KERNEL, 0, 0, 4)]);
         let mut seen = Vec::new();
-        let drained = read_all(&session, &pool, &mut interned, &mut |activity| {
+        read_all(&session, &pool, &mut interned, &mut |activity| {
             seen.push((activity.correlation, activity.start_ns, activity.work.name));
         });
         let expected =
             [(1, 10, "<unnamed>"), (2, 30, "[memset]"), (3, 50, "[memset]"), (4, 0, "<unnamed>")];
         assert_eq!(seen, expected);
-        let expected = DrainOutcome { zero_times: 2, ..DrainOutcome::default() };
-        assert_eq!(drained, expected);
-        assert_eq!(read_all(&session, &pool, &mut interned, &mut |_| {}), DrainOutcome::default());
+        read_all(&session, &pool, &mut interned, &mut |_| panic!("there are no more"));
     }
 }

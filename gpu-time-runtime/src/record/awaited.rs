@@ -1,6 +1,7 @@
 //! Launches whose records are awaited, and the rule by which all of them have come.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
 
 use crate::record::graph_sizes::GraphSizes;
@@ -53,6 +54,20 @@ impl KnownLaunch {
     /// Returns `true` if nothing waits for its records, or may do so later.
     pub fn is_over(&self) -> bool {
         self.window.is_none() && self.launch.owner.is_none() && !self.has_ended
+    }
+}
+
+/// Changes what needs the records of a launch, and forgets the launch if nothing does any more.
+pub(super) fn release(
+    launches: &mut KnownLaunches,
+    correlation: u32,
+    change: impl FnOnce(&mut KnownLaunch),
+) {
+    if let Entry::Occupied(mut known) = launches.entry(correlation) {
+        change(known.get_mut());
+        if known.get().is_over() {
+            known.remove();
+        }
     }
 }
 

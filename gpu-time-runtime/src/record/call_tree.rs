@@ -1,5 +1,6 @@
 //! The process's call tree.
 
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
@@ -12,7 +13,8 @@ use crate::stats::call_tree::{CallTree, HELPERS, RecordedCall};
 use crate::types::{attribute::ScopeKind, device::DeviceId};
 use gpu_time_report::Node;
 
-static TREE: Mutex<Option<CallTree>> = Mutex::new(Rank::CallTree, None);
+static TREE: LazyLock<Mutex<CallTree>> =
+    LazyLock::new(|| Mutex::new(Rank::CallTree, CallTree::default()));
 
 /// Set if only some root spans of `tracing` are recorded. Any function may then be inside a root
 /// span that was not recorded.
@@ -47,7 +49,7 @@ pub(super) enum KnownWork<'a> {
 
 /// Adds the functions of one recorded call to the tree, from the outermost to the innermost.
 pub(super) struct CallTreeWriter {
-    tree: MutexGuard<'static, Option<CallTree>>,
+    tree: MutexGuard<'static, CallTree>,
     /// The path of each function, or of the function around it if there are too many paths.
     paths: Vec<Option<PathId>>,
     /// The path of the callers around the outermost function.
@@ -63,7 +65,7 @@ impl CallTreeWriter {
     /// Adds the next function. `parent` is the index of the function around it, in the order in
     /// which the functions were added.
     pub fn add(&mut self, site: &'static CallSite, parent: Option<u32>, work: KnownWork<'_>) {
-        let tree = self.tree.get_or_insert_default();
+        let tree = &mut *self.tree;
         let around = match parent {
             Some(parent) => self.paths.get(parent as usize).copied().flatten(),
             None => self.around,
@@ -87,7 +89,7 @@ impl CallTreeWriter {
     /// left out if there are too many paths, because it must not be in the function's own time.
     pub fn add_helpers(&mut self, function: u32, work: KnownWork<'_>) {
         let Some(around) = self.paths.get(function as usize).copied().flatten() else { return };
-        let tree = self.tree.get_or_insert_default();
+        let tree = &mut *self.tree;
         match (work, tree.path(Some(around), HELPERS)) {
             (KnownWork::Call(call), Some(path)) => tree.record(path, call),
             (KnownWork::Own(call), Some(path)) => tree.record_inner(path, call),
@@ -99,11 +101,11 @@ impl CallTreeWriter {
 /// Returns the path of a site under a caller, or `None` if there are too many paths.
 #[cold]
 pub(super) fn path(parent: Option<PathId>, site: u32) -> Option<PathId> {
-    locked(&TREE).get_or_insert_default().path(parent, site)
+    locked(&TREE).path(parent, site)
 }
 
 /// Returns the tree, for calls timed by events.
-pub(super) fn tree() -> MutexGuard<'static, Option<CallTree>> {
+pub(super) fn tree() -> MutexGuard<'static, CallTree> {
     locked(&TREE)
 }
 
@@ -115,7 +117,7 @@ pub(crate) fn report(
     calls: impl Fn(usize) -> Option<f64>,
     bias: impl Fn(DeviceId) -> Option<Bias>,
 ) -> Vec<Node> {
-    let tree = locked_by(&TREE, deadline).and_then(|tree| tree.clone());
+    let tree = locked_by(&TREE, deadline).map(|tree| tree.clone());
     let Some(tree) = tree else { return Vec::new() };
     let named = |site: u32| {
         let known = registry::site(site);
@@ -128,6 +130,7 @@ pub(crate) fn report(
             is_span: known.is_some_and(CallSite::is_span),
             is_body: known.is_some_and(|site| site.spec.scope == ScopeKind::Body),
             warms_up: known.is_some_and(|site| site.warmup() > 0),
+            is_counted: known.is_some_and(|site| site.rate.get().is_counted()),
         }
     };
     tree.report(named, bias, SPANS_ARE_SAMPLED.load(Relaxed))

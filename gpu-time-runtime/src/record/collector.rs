@@ -2,7 +2,7 @@
 //! theirs, and whenever CUPTI's buffers fill. Every report does so as well.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Once, OnceLock};
+use std::sync::{LazyLock, Once, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,8 @@ struct CollectorThread {
 
 static THREAD: CollectorThread = CollectorThread { started: Once::new(), thread: OnceLock::new() };
 
-static RECORDS: Mutex<Records> = Mutex::new(Rank::Records, Records::new());
+static RECORDS: LazyLock<Mutex<Records>> =
+    LazyLock::new(|| Mutex::new(Rank::Records, Records::default()));
 
 /// Adds a call that has ended.
 pub(super) fn add(call: Box<OpenCall>) {

@@ -16,8 +16,9 @@ const CHANGED: u32 = 8;
 const MAX_GRAPHS: usize = 4_096;
 
 /// The numbers of records of graphs.
+#[derive(Default)]
 pub(crate) struct GraphSizes {
-    graphs: Option<HashMap<GraphExec, GraphSize>>,
+    graphs: HashMap<GraphExec, GraphSize>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -34,10 +35,6 @@ struct GraphSize {
 }
 
 impl GraphSizes {
-    pub const fn new() -> GraphSizes {
-        GraphSizes { graphs: None }
-    }
-
     /// Notes a launch that has had no further record for a while, but may still get some.
     pub fn note_quiet(&mut self, graph: GraphExec, records: u32) {
         let size = self.of(graph);
@@ -79,11 +76,11 @@ impl GraphSizes {
     }
 
     fn get(&self, graph: GraphExec) -> Option<&GraphSize> {
-        self.graphs.as_ref()?.get(&graph).filter(|size| !size.varies)
+        self.graphs.get(&graph).filter(|size| !size.varies)
     }
 
     fn of(&mut self, graph: GraphExec) -> &mut GraphSize {
-        let graphs = self.graphs.get_or_insert_default();
+        let graphs = &mut self.graphs;
         if graphs.len() >= MAX_GRAPHS && !graphs.contains_key(&graph) {
             graphs.clear();
         }
@@ -120,7 +117,7 @@ mod tests {
 
     /// Notes launches with these numbers of records.
     fn after(launches: impl IntoIterator<Item = u32>) -> GraphSizes {
-        let mut sizes = GraphSizes::new();
+        let mut sizes = GraphSizes::default();
         launches.into_iter().for_each(|records| sizes.note_ended(GRAPH, records, false));
         sizes
     }
@@ -171,8 +168,8 @@ mod tests {
 
     #[test]
     fn graphs_are_bounded() {
-        let mut sizes = GraphSizes::new();
+        let mut sizes = GraphSizes::default();
         (0..=MAX_GRAPHS).for_each(|nth| sizes.note_quiet(graph(0x50 + nth), 1));
-        assert_eq!(sizes.graphs.map(|graphs| graphs.len()), Some(1));
+        assert_eq!(sizes.graphs.len(), 1);
     }
 }

@@ -50,20 +50,14 @@ pub(crate) struct OpenFrame {
     pub nth: u64,
 }
 
-/// What the only thread that is inside of a function is inside of.
+/// The only thread that is inside of a function. What other threads enqueue most likely belongs to that function. With
+/// several such threads there is no telling to which.
 #[derive(Clone, Copy)]
-pub(crate) enum OnlyThread {
-    /// A frame of an opened call.
-    Frame(OnlyFrame),
-    /// A function that began before the phase, or that events time.
-    Unrecorded,
-}
-
-/// The only frame that is open on any thread.
-#[derive(Clone, Copy)]
-pub(crate) struct OnlyFrame {
-    pub frame: OpenFrame,
+pub(crate) struct OnlyThread {
     thread: &'static ThreadFrames,
+    /// The innermost frame of its opened call. `None` if the function began before the phase, or if events time it:
+    /// recorded ones stand for it.
+    pub frame: Option<OpenFrame>,
 }
 
 /// The first in the list of all threads.
@@ -130,7 +124,7 @@ impl ThreadFrames {
 
     fn end_call(&self, is_inside: bool) {
         self.call.store(if is_inside { INSIDE } else { OUTSIDE }, Relaxed);
-        // Pairs with the fence in `is_still_open`. Either that sees the end of the call, or whoever takes the call over
+        // Pairs with the fence in `has_ended`. Either that sees the end of the call, or whoever takes the call over
         // sees what was noted for it.
         fence(SeqCst);
     }
@@ -147,11 +141,12 @@ impl ThreadFrames {
     }
 }
 
-impl OnlyFrame {
-    /// Returns `true` if the frame's call has not ended. Then it ends after everything that the calling thread did before.
-    pub fn is_still_open(&self) -> bool {
+impl OnlyThread {
+    /// Returns `true` if its opened call has ended since. Otherwise it ends after everything that the calling thread did
+    /// before.
+    pub fn has_ended(&self) -> bool {
         fence(SeqCst);
-        self.thread.call.load(Relaxed) == self.frame.call
+        self.frame.is_some_and(|frame| self.thread.call.load(Relaxed) != frame.call)
     }
 }
 
@@ -202,7 +197,7 @@ pub(crate) fn end_call() {
     OWN.get().into_iter().for_each(|own| own.end_call(is_inside()));
 }
 
-/// Returns what the only thread is inside of that is inside of a function. `None` if there is no such thread, or more than
+/// Returns the only thread that is inside of a function. `None` if there is no such thread, or more than
 /// one, or if the work of other threads does not belong to its functions. Takes no lock and allocates nothing.
 pub(crate) fn only_thread() -> Option<OnlyThread> {
     let (mut only, mut next) = (None, FIRST.get());
@@ -216,10 +211,9 @@ pub(crate) fn only_thread() -> Option<OnlyThread> {
         }
         next = thread.next.get();
     }
-    match only.filter(|_| next.is_none())? {
-        (thread, Some(frame)) => Some(OnlyThread::Frame(OnlyFrame { frame, thread })),
-        (thread, None) => (thread.call.load(Relaxed) == INSIDE).then_some(OnlyThread::Unrecorded),
-    }
+    let (thread, frame) = only.filter(|_| next.is_none())?;
+    let is_helped = frame.is_some() || thread.call.load(Relaxed) == INSIDE;
+    is_helped.then_some(OnlyThread { thread, frame })
 }
 
 #[cfg(test)]

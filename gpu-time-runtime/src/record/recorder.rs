@@ -259,7 +259,6 @@ impl<G: Gpu> Recorder<G> {
         let has_path = self.host_times.iter().any(|time| time.path.is_some());
         if has_path || self.outcomes.iter().any(|outcome| outcome.place.is_some()) {
             let mut tree = call_tree::tree();
-            let tree = tree.get_or_insert_default();
             for &HostTime { series, path, ns, weight } in &self.host_times {
                 if let Some((path, (site, _))) = path.zip(self.series.site(series)) {
                     tree.record_host_time(path, site.id(), ns, weight);

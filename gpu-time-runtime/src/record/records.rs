@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::base::clock;
 use crate::cupti::{self, DrainKind, DrainOutcome};
 use crate::record::alignment::Alignment;
-use crate::record::awaited::{KnownLaunch, KnownLaunches, Outlook};
+use crate::record::awaited::{Awaited, KnownLaunch, KnownLaunches, Outlook, release};
 use crate::record::graph_sizes::GraphSizes;
 use crate::record::launches::{self, LaunchEvent, NotedLaunch};
 use crate::record::opened::base::Measurement;
@@ -57,9 +57,9 @@ pub(super) static WINDOWS_WAIT: AtomicBool = AtomicBool::new(false);
 pub(super) static IS_ABANDONED: AtomicBool = AtomicBool::new(false);
 
 /// The launches that records are awaited for, with the calls and windows that need them.
+#[derive(Default)]
 pub(crate) struct Records {
-    /// `None` before the first launch.
-    launches: Option<KnownLaunches>,
+    launches: KnownLaunches,
     /// What calls have that have not ended, by their numbers.
     running: BTreeMap<u64, UnendedCall>,
     /// The ended calls, in the order in which they ended.
@@ -127,7 +127,7 @@ impl Records {
     /// Returns the launches that ended calls wait for, with the positions of their frames.
     #[cfg(test)]
     pub fn waited_for(&self) -> Vec<Vec<(u32, u32)>> {
-        let known = self.launches.as_ref().unwrap();
+        let known = &self.launches;
         let of_call = |waiting: &WaitingCall| {
             let launches = waiting.launches(known);
             launches.map(|of| (of.launch.correlation, of.frame.unwrap().1)).collect()
@@ -138,30 +138,8 @@ impl Records {
     /// Lets time pass.
     #[cfg(test)]
     pub fn wait(&mut self, time: Duration) {
-        self.waiting.values_mut().for_each(|waiting| waiting.awaited.wait(time));
-        #[cfg(feature = "kernels")]
-        self.windows.wait(time);
+        self.awaited().for_each(|awaited| awaited.wait(time));
         self.flushed.iter_mut().for_each(|flushed| *flushed -= time);
-    }
-
-    pub const fn new() -> Records {
-        Records {
-            launches: None,
-            running: BTreeMap::new(),
-            waiting: BTreeMap::new(),
-            next: 0,
-            work: 0,
-            windows: Windows::new(),
-            progress: StreamProgress::new(),
-            graph_sizes: GraphSizes::new(),
-            ended_groups: VecDeque::new(),
-            dropped_ns: 0,
-            bases: Vec::new(),
-            alignment: None,
-            flushed: None,
-            has_given_up: false,
-            spare: Ended::new(),
-        }
     }
 
     /// Adds a measurement. No records may have been taken since its first launch.
@@ -233,14 +211,18 @@ impl Records {
     /// Begins a round. Must be called before the records of a collection are taken.
     pub fn begin_round(&mut self) {
         let now = Instant::now();
-        self.waiting.values_mut().for_each(|waiting| waiting.awaited.begin_round(now));
-        self.windows.begin_round(now);
+        self.awaited().for_each(|awaited| awaited.begin_round(now));
     }
 
     /// Does not count the current round: CUPTI was not flushed, so a lack of records means nothing.
     pub fn repeat_round(&mut self) {
-        self.waiting.values_mut().for_each(|waiting| waiting.awaited.repeat_round());
-        self.windows.repeat_round();
+        self.awaited().for_each(Awaited::repeat_round);
+    }
+
+    /// Returns what ended calls and windows wait for.
+    fn awaited(&mut self) -> impl Iterator<Item = &mut Awaited> {
+        let of_calls = self.waiting.values_mut().map(|waiting| &mut waiting.awaited);
+        of_calls.chain(self.windows.awaited())
     }
 
     /// Takes the launches that threads have made since the last time. Returns the number of those in the open window.
@@ -275,13 +257,13 @@ impl Records {
             }
         }
         if !known.is_over() {
-            self.launches.get_or_insert_default().insert(launch.correlation, known);
+            self.launches.insert(launch.correlation, known);
         }
     }
 
     /// Forgets a failed launch, which will have no record.
     pub fn forget(&mut self, correlation: u32) {
-        let Some(launches) = &mut self.launches else { return };
+        let launches = &mut self.launches;
         let Some(known) = launches.get(&correlation).filter(|known| known.device.is_none()) else {
             return;
         };
@@ -298,7 +280,7 @@ impl Records {
 
     /// Notes that a launch of a helper thread belongs to no call.
     pub fn disown(&mut self, correlation: u32) {
-        let Some(launches) = &mut self.launches else { return };
+        let launches = &mut self.launches;
         let Some(known) = launches.get_mut(&correlation) else { return };
         if let Some(waiting) = known.frame.and_then(|(call, _)| self.waiting.get_mut(&call)) {
             let work = waiting.work();
@@ -313,10 +295,7 @@ impl Records {
                 running.remove();
             }
         }
-        (known.launch.owner, known.launch.site) = (None, None);
-        if known.is_over() {
-            launches.remove(&correlation);
-        }
+        release(launches, correlation, |of| (of.launch.owner, of.launch.site) = (None, None));
     }
 
     /// Takes a record for the measurement, or for the window and the call that need it. Returns `false` if none does, as
@@ -325,10 +304,7 @@ impl Records {
         if self.bases.iter_mut().any(|base| base.take(activity)) {
             return true;
         }
-        let launches = self.launches.as_mut();
-        let Some(known) = launches.and_then(|of| of.get_mut(&activity.correlation)) else {
-            return false;
-        };
+        let Some(known) = self.launches.get_mut(&activity.correlation) else { return false };
         self.progress.note(known.launch.stream, known.launch.correlation);
         self.windows.take(activity, known);
         let waiting = known.frame.and_then(|(call, _)| self.waiting.get_mut(&call));
@@ -393,7 +369,7 @@ impl Records {
         waiting: &mut WaitingCall,
         number: u64,
     ) -> UnendedCall {
-        let launches = self.launches.get_or_insert_default();
+        let launches = &mut self.launches;
         let mut later =
             UnendedCall { is_incomplete: running.is_incomplete, ..UnendedCall::default() };
         for id in running.launches {
@@ -408,12 +384,7 @@ impl Records {
                     later.launches.push(id);
                     later.by_helpers += usize::from(owner.is_by_helper);
                 }
-                Whereabouts::Gone => {
-                    known.launch.owner = None;
-                    if known.is_over() {
-                        launches.remove(&id);
-                    }
-                }
+                Whereabouts::Gone => release(launches, id, |of| of.launch.owner = None),
             }
         }
         for record in running.records {
@@ -434,14 +405,9 @@ impl Records {
             return;
         }
         let running = self.running.remove(&refused.call).unwrap_or_default();
-        let launches = self.launches.get_or_insert_default();
+        let launches = &mut self.launches;
         for id in running.launches {
-            if let Some(known) = launches.get_mut(&id) {
-                known.launch.owner = None;
-                if known.is_over() {
-                    launches.remove(&id);
-                }
-            }
+            release(launches, id, |of| of.launch.owner = None);
         }
     }
 
@@ -449,7 +415,7 @@ impl Records {
     /// many calls wait, counts the oldest as lost. `is_last` means that there are no more records.
     pub fn finish(&mut self, is_last: bool) {
         let now = Instant::now();
-        let known = self.launches.get_or_insert_default();
+        let known = &mut self.launches;
         let sizes = &mut self.graph_sizes;
         self.waiting.values().for_each(|waiting| waiting.note_quiet_graphs(known, sizes));
         let outlooks = self.waiting.iter().map(|(number, waiting)| {
@@ -466,7 +432,7 @@ impl Records {
         }
         for (number, outlook) in ended {
             if let Some(waiting) = self.waiting.remove(&number) {
-                let known = self.launches.get_or_insert_default();
+                let known = &mut self.launches;
                 let is_lost = outlook == Outlook::Lost
                     || waiting.may_lack(known, self.dropped_ns)
                     || waiting.has_short_graph(known, &self.graph_sizes);
@@ -483,7 +449,7 @@ impl Records {
     fn forget_ended_groups(&mut self) {
         let is_old = |(at, _): &&(Instant, u32)| at.elapsed() >= KEPT;
         while let Some((_, id)) = self.ended_groups.front().filter(is_old) {
-            self.launches.get_or_insert_default().remove(id);
+            self.launches.remove(id);
             self.ended_groups.pop_front();
         }
     }
@@ -491,7 +457,7 @@ impl Records {
     /// Records a call that has been waited for, or counts it as lost, and keeps it for reuse.
     fn end(&mut self, waiting: WaitingCall, lost: Option<Lost>) {
         self.work -= waiting.work();
-        let known = self.launches.get_or_insert_default();
+        let known = &mut self.launches;
         let devices = waiting.recorded_devices(known);
         for id in &waiting.awaited.launches {
             let Some(of) = known.get_mut(id) else { continue };
@@ -509,7 +475,7 @@ impl Records {
     /// Adds the windows that are complete to the sums, and counts those that cannot become so. `has_all` means that CUPTI
     /// has returned all records, and `is_last` that no round follows.
     pub fn finish_windows(&mut self, has_all: bool, is_last: bool) {
-        let launches = self.launches.get_or_insert_default();
+        let launches = &mut self.launches;
         let sizes = &self.graph_sizes;
         let now = Instant::now();
         self.windows.finish(is_last, launches, now, |awaited, known| {

@@ -64,20 +64,6 @@ pub(crate) struct OpenedOutcome<'a> {
     pub workload: Workload,
 }
 
-impl OpenedOutcome<'_> {
-    /// A call that was lost.
-    pub fn lost(lost: Lost) -> OpenedOutcome<'static> {
-        OpenedOutcome {
-            outcome: Err(lost),
-            weight: 1.0,
-            represents: 1.0,
-            draw: OpeningDraw::default(),
-            ended_ns: 0,
-            workload: Workload::UNKNOWN,
-        }
-    }
-}
-
 /// The time that a call took on the host, about to be recorded in a series and in the call tree.
 #[derive(Clone, Copy)]
 pub(crate) struct HostTime {
@@ -201,9 +187,17 @@ impl SeriesTable {
         self.begin_opened(site, identity)
     }
 
-    /// Counts an opened call without figures as lost, unless it was [lost](Self::lose_opened) before.
-    pub fn lose_late(&mut self, series: SeriesRef, lost: Lost) {
-        self.end_opened(series, OpenedOutcome::lost(lost));
+    /// Counts an opened call as recorded or lost, which no longer counts as in flight. Returns `None` if it was
+    /// [lost](Self::lose_opened) meanwhile.
+    pub fn count_opened(
+        &mut self,
+        series: SeriesRef,
+        lost: Option<Lost>,
+    ) -> Option<&SeriesCounters> {
+        let counters = self.counters.get_mut(series.0 as usize)?;
+        counters.open = counters.open.checked_sub(1)?;
+        counters.counts.end_opened(lost);
+        Some(counters)
     }
 
     /// Counts the opened calls that are still in flight as lost.
@@ -273,13 +267,9 @@ impl SeriesTable {
         }
     }
 
-    /// Records the outcome of an opened call, which no longer counts as in flight. Does nothing if the call was
-    /// [lost](Self::lose_opened) meanwhile.
+    /// [Counts](Self::count_opened) an opened call, and records its outcome.
     pub fn end_opened(&mut self, series: SeriesRef, of: OpenedOutcome<'_>) {
-        let Some(counters) = self.counters.get_mut(series.0 as usize) else { return };
-        let Some(open) = counters.open.checked_sub(1) else { return };
-        counters.open = open;
-        counters.counts.end_opened(of.outcome.err());
+        let Some(counters) = self.count_opened(series, of.outcome.err()) else { return };
         let Ok((figures, host_ns)) = of.outcome else { return };
         let (clock, index) = (counters.id.clock, counters.id.index());
         let Some(sample) = Sample::new(figures.busy_ns as f64) else { return };

@@ -10,19 +10,16 @@ const MAX_STREAMS: usize = 4_096;
 /// The latest launch on each stream that has a record. All launches before it on that stream have ended.
 ///
 /// The order of launches is that of their correlation ids: CUPTI numbers the calls to the driver one by one.
+#[derive(Default)]
 pub(crate) struct StreamProgress {
-    latest: Option<HashMap<StreamId, u32>>,
+    latest: HashMap<StreamId, u32>,
 }
 
 impl StreamProgress {
-    pub const fn new() -> StreamProgress {
-        StreamProgress { latest: None }
-    }
-
     /// Notes that the launch with this correlation id has a record.
     pub fn note(&mut self, stream_id: Option<StreamId>, correlation: u32) {
         let Some(stream_id) = stream_id else { return };
-        let latest = self.latest.get_or_insert_default();
+        let latest = &mut self.latest;
         if latest.len() >= MAX_STREAMS && !latest.contains_key(&stream_id) {
             latest.clear();
         }
@@ -34,7 +31,7 @@ impl StreamProgress {
 
     /// Returns `true` if the GPU is known to have reached a launch on the stream that is later than this one.
     pub fn are_past(&self, stream_id: Option<StreamId>, correlation: u32) -> bool {
-        let latest = stream_id.and_then(|stream_id| self.latest.as_ref()?.get(&stream_id));
+        let latest = stream_id.and_then(|stream_id| self.latest.get(&stream_id));
         latest.is_some_and(|&latest| is_later(latest, correlation))
     }
 }
@@ -55,7 +52,7 @@ mod tests {
 
     #[test]
     fn only_a_later_launch_on_the_same_stream_tells() {
-        let mut progress = StreamProgress::new();
+        let mut progress = StreamProgress::default();
         progress.note(stream_id(0x70, 9), 20);
         progress.note(stream_id(0x70, 9), 10);
         progress.note(None, 90);
@@ -67,7 +64,7 @@ mod tests {
 
     #[test]
     fn correlation_ids_wrap_around() {
-        let mut progress = StreamProgress::new();
+        let mut progress = StreamProgress::default();
         let id = stream_id(0x70, 9);
         progress.note(id, u32::MAX);
         assert!(!progress.are_past(id, 3));
@@ -77,8 +74,8 @@ mod tests {
 
     #[test]
     fn streams_are_bounded() {
-        let mut progress = StreamProgress::new();
+        let mut progress = StreamProgress::default();
         (0..=MAX_STREAMS).for_each(|stream| progress.note(stream_id(0x70 + stream, 9), 20));
-        assert_eq!(progress.latest.map(|latest| latest.len()), Some(1));
+        assert_eq!(progress.latest.len(), 1);
     }
 }

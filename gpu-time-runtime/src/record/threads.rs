@@ -12,7 +12,7 @@ use crate::record::timeline::CallId;
 use crate::site::counters::{CallCounters, Lease};
 use crate::site::thread_counters::ThreadCounters;
 use crate::site::{callsite::CallSite, registry};
-use crate::types::{handles::Stream, key::SeriesKey};
+use crate::types::{handles::Stream, key::SeriesKey, workload::Workload};
 
 /// One thread's counters and brackets. A recorder lives as long as the process. When its thread
 /// ends, the next new thread reuses it, including anything still in flight.
@@ -39,6 +39,7 @@ pub(crate) struct StreamCall {
     pub call_id: CallId,
     /// The value that divides the site into series.
     pub key: SeriesKey,
+    pub work: Workload,
     /// The number of calls that this call represents.
     pub weight: f32,
     /// The call on the thread's stack of running calls, if events time it.

@@ -50,7 +50,6 @@ struct Path {
     timed_on_host: SampleSum,
     /// The number of opened calls.
     recorded: u64,
-    calls: f64,
     own: Total,
     /// `own`, split by device.
     own_by_device: BTreeMap<DeviceId, f64>,
@@ -99,7 +98,6 @@ impl CallTree {
         let Some(path) = self.paths.get_mut(path.index()) else { return };
         let RecordedCall { figures, helped_ns, weight, draw, .. } = call;
         path.recorded += 1;
-        path.calls += weight;
         path.inclusive.add(1.0, (figures.busy_ns + helped_ns) as f64, weight, draw);
         path.add_own(1.0, call);
         path.add_to_sums(call);
@@ -170,7 +168,7 @@ impl Path {
 
     /// Returns the means of the recorded calls' figures.
     fn means(&self) -> PerCall {
-        let mean = |sum| sum / self.calls;
+        let mean = |sum| sum / self.inclusive.calls;
         value!(PerCall {
             busy_ns: mean(self.sums.busy_ns),
             span_ns: mean(self.sums.span_ns),
@@ -223,6 +221,7 @@ mod tests {
             is_span: false,
             is_body: true,
             warms_up: false,
+            is_counted: false,
         };
         let mut nodes = tree.report(named, |_| None, false);
         forest::add_errors_inside(&mut nodes);

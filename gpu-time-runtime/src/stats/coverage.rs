@@ -123,14 +123,6 @@ impl WindowSums {
 }
 
 impl CoverageSums {
-    pub const fn new() -> CoverageSums {
-        CoverageSums {
-            drawn: WindowsOfOneKind::new(),
-            others: WindowsOfOneKind::new(),
-            last: Vec::new(),
-        }
-    }
-
     fn kind(&mut self, is_drawn: bool) -> &mut WindowsOfOneKind {
         if is_drawn { &mut self.drawn } else { &mut self.others }
     }
@@ -207,19 +199,6 @@ impl CoverageSums {
 }
 
 impl WindowsOfOneKind {
-    const fn new() -> WindowsOfOneKind {
-        WindowsOfOneKind {
-            windows: 0,
-            incomplete: 0,
-            missed: 0,
-            unknown_s: 0.0,
-            length_s: 0.0,
-            square_length: 0.0,
-            cube_length: 0.0,
-            devices: BTreeMap::new(),
-        }
-    }
-
     fn is_empty(&self) -> bool {
         self.windows + self.incomplete + self.missed == 0
     }

@@ -65,7 +65,6 @@ impl CallFigures<'_> {
 /// others.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OpenedCalls {
-    calls: u64,
     /// The number of calls that they represent.
     represented: f64,
     busy: Distribution,
@@ -198,7 +197,6 @@ impl WorksElsewhere {
 impl OpenedCalls {
     /// Records a call that represents `weight` calls.
     pub fn record(&mut self, call: &CallFigures<'_>, weight: f64) {
-        self.calls += 1;
         self.represented += weight;
         let gaps_ns = call.span_ns.saturating_sub(call.busy_ns);
         for (distribution, ns) in [
@@ -229,7 +227,7 @@ impl OpenedCalls {
     pub fn report(&self) -> report::KernelTimes {
         let calls = self.represented.max(1.0);
         let mut times = report::value!(KernelTimes {
-            opened: self.calls,
+            opened: self.busy.summary().count(),
             busy_ns: stats(&self.busy),
             self_busy_ns: stats(&self.self_busy),
             span_ns: stats(&self.span),

@@ -32,6 +32,10 @@ fn periodic_program_biases_every_but_not_sample() {
     assert_eq!(counted.measured, 200);
     assert!(counted.total() > 10.0 * truth, "{counted:?}");
     assert_eq!(counted.unknown_error.as_deref(), Some("counted"));
+    let node =
+        |name: &str| run.report().tree.iter().find(|node| node.name.ends_with(name)).unwrap();
+    let errors = ["counted", "drawn"].map(|name| node(name).self_error_ns);
+    assert!(errors[0].is_nan() && errors[1] > 0.0, "{errors:?}");
 
     let drawn = run.row("sampling::drawn");
     // Eight standard errors for a binomial count with variance 198.

@@ -1,6 +1,7 @@
 //! The sites of spans: one for each `tracing` callsite.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use tracing_core::{Metadata, callsite::Identifier};
 
@@ -15,8 +16,8 @@ pub(super) struct SpanSite {
     pub kept: KeepDetector,
 }
 
-static SITES: Mutex<Option<HashMap<Identifier, &'static SpanSite>>> =
-    Mutex::new(Rank::SpanSites, None);
+static SITES: LazyLock<Mutex<HashMap<Identifier, &'static SpanSite>>> =
+    LazyLock::new(|| Mutex::new(Rank::SpanSites, HashMap::new()));
 
 /// Returns the site of a span. The first span of a callsite creates the site, with this key.
 pub(super) fn find(
@@ -24,7 +25,6 @@ pub(super) fn find(
     key: Option<&'static str>,
 ) -> &'static SpanSite {
     let mut sites = locked(&SITES);
-    let sites = sites.get_or_insert_default();
     sites.entry(span.callsite()).or_insert_with(|| {
         // Copied, because a plugin may be unloaded together with its strings.
         let leaked = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };

@@ -1,5 +1,6 @@
 //! Opened calls on their way from the threads that made them to the collector, and back for reuse.
 
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::base::lock::{Mutex, Rank, locked};
@@ -22,11 +23,11 @@ struct CallExchange {
     waiting: AtomicU64,
 }
 
-static CALLS: CallExchange = CallExchange {
-    ended: Mutex::new(Rank::EndedCalls, Ended::new()),
-    idle: Mutex::new(Rank::IdleCalls, IdleCalls::new()),
+static CALLS: LazyLock<CallExchange> = LazyLock::new(|| CallExchange {
+    ended: Mutex::new(Rank::EndedCalls, Ended::default()),
+    idle: Mutex::new(Rank::IdleCalls, IdleCalls::default()),
     waiting: AtomicU64::new(0),
-};
+});
 
 /// Calls that have ended since the last collection.
 #[derive(Default)]
@@ -48,10 +49,6 @@ pub(crate) struct Refused {
 }
 
 impl Ended {
-    pub const fn new() -> Ended {
-        Ended { calls: Vec::new(), work: 0, refused: Vec::new() }
-    }
-
     /// Adds a call, or returns it if there are too many. Returns `true` if it is the first.
     fn add(&mut self, call: Box<OpenCall>) -> Result<bool, Box<OpenCall>> {
         let work = self.work + call.work();
@@ -75,6 +72,7 @@ impl Ended {
 }
 
 /// Empty calls that can be used again.
+#[derive(Default)]
 struct IdleCalls {
     #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
     calls: Vec<Box<OpenCall>>,
@@ -83,10 +81,6 @@ struct IdleCalls {
 }
 
 impl IdleCalls {
-    const fn new() -> IdleCalls {
-        IdleCalls { calls: Vec::new(), bytes: 0 }
-    }
-
     fn take(&mut self) -> Option<Box<OpenCall>> {
         let call = self.calls.pop()?;
         self.bytes -= call.bytes();
@@ -150,7 +144,7 @@ mod tests {
 
     #[test]
     fn idle_calls_are_bounded_by_their_memory() {
-        let mut idle = IdleCalls::new();
+        let mut idle = IdleCalls::default();
         let each = call(200).bytes();
         for _ in 0..MAX_IDLE_BYTES / each + 10 {
             idle.keep(call(200));
@@ -170,7 +164,7 @@ mod tests {
     /// Otherwise, a function with many inner calls would allocate in each of its calls.
     #[test]
     fn idle_call_keeps_memory_while_there_is_room() {
-        let mut idle = IdleCalls::new();
+        let mut idle = IdleCalls::default();
         idle.keep(call(15_000));
         assert!(idle.take().is_some_and(|call| call.frames.capacity() >= 15_000));
         idle.keep(call(30_000));
@@ -189,7 +183,7 @@ mod tests {
             call.frames.resize(count, frame);
             call
         };
-        let mut ended = Ended { work: MAX_WAITING_WORK - 10, ..Ended::new() };
+        let mut ended = Ended { work: MAX_WAITING_WORK - 10, ..Ended::default() };
         assert!(ended.add(with_frames(11)).is_err());
         assert!(ended.add(with_frames(8)).is_ok());
         assert!(ended.add(with_frames(3)).is_err());
@@ -197,8 +191,8 @@ mod tests {
 
     #[test]
     fn memory_of_the_list_of_ended_calls_is_reused() {
-        let mut ended = Ended::new();
-        let mut taken = Ended { calls: Vec::with_capacity(100), ..Ended::new() };
+        let mut ended = Ended::default();
+        let mut taken = Ended { calls: Vec::with_capacity(100), ..Ended::default() };
         assert_eq!(ended.add(call(0)).ok(), Some(true));
         assert_eq!(ended.add(call(0)).ok(), Some(false));
         ended.take(&mut taken);

@@ -9,7 +9,6 @@ mod attribution;
 pub(crate) mod base;
 pub(super) mod call_exchange;
 pub(crate) mod devices;
-mod helpers;
 pub(super) mod open_call;
 mod parts;
 pub(super) mod waiting_call;
@@ -22,8 +21,10 @@ use std::time::{Duration, Instant};
 use crate::base::lock::{locked, locked_by};
 use crate::base::switches::{self, RecordingState};
 use crate::base::{clock, fork, inside};
+use crate::cuda;
 use crate::cupti::{self, LaunchObserver};
-use crate::record::opened::helpers::HelpedBy;
+use crate::record::launches::LaunchOwner;
+use crate::record::open_frames::OpenFrame;
 pub(crate) use crate::record::opened::open_call::{
     CallSeries, FrameId, OpenCall, OpenedAs, OpenedFunction,
 };
@@ -67,6 +68,7 @@ impl Drop for OpenSlot {
         let _inside = inside::enter();
         call.switched_on = None;
         call.give_up();
+        GIVEN_UP.set(call.number);
         let was_awaited = std::mem::take(&mut call.is_awaited);
         hand_over(call);
         OPEN_CALLS.count_answer(was_awaited);
@@ -81,6 +83,8 @@ thread_local! {
     static IS_OPEN: Cell<bool> = const { Cell::new(false) };
     /// The number of the thread's last call that was handed over before it had ended.
     static LAST_CUT: Cell<u64> = const { Cell::new(0) };
+    /// The number of the call that was open at the end of the thread, with which all of its functions have ended.
+    static GIVEN_UP: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Returns `true` if the calling thread is inside an opened call.
@@ -198,7 +202,10 @@ pub(crate) fn leave(
 
 /// Counts a function as lost whose call was handed over before the function ended.
 pub(crate) fn lose(frame: FrameId, of: &CallSeries, lost: Lost) {
-    locked(&of.thread.recorder).series.lose_late(frame.series, lost);
+    if GIVEN_UP.get() == frame.call {
+        return;
+    }
+    locked(&of.thread.recorder).series.count_opened(frame.series, Some(lost));
 }
 
 /// Notes that a span which was left will not be entered again.
@@ -392,11 +399,20 @@ fn launched(launched: EnqueueCall) {
         }
         return;
     }
-    let by_helper = HelpedBy::of(&launched);
-    let owner = by_helper.and_then(HelpedBy::owner);
+    // A helper thread, unless what it enqueues goes into a graph and does not run now.
+    let runs = launched.capture.is_none() && !launched.lacks_records;
+    let helped = if runs { open_frames::only_thread() } else { None };
+    let owner = helped.and_then(|of| of.frame).map(|OpenFrame { call, nth }| LaunchOwner {
+        call,
+        nth,
+        enqueued_ns: cuda::now_ns(),
+        is_by_helper: true,
+        is_after_stop: false,
+    });
     // Not the function's own work, but annotated.
-    launches::add(&launched, owner, stack::innermost_site().or(by_helper.map(|_| HELPERS)));
-    if by_helper.is_some_and(HelpedBy::has_ended) {
+    launches::add(&launched, owner, stack::innermost_site().or(helped.map(|_| HELPERS)));
+    if helped.is_some_and(|of| of.has_ended()) {
+        // It may have been added too late for the call.
         launches::disown(launched.correlation);
     }
 }

@@ -78,9 +78,7 @@ pub(crate) struct Frame {
     pub subject: OpenedFunction,
     /// The position of the frame around it, which is smaller than its own.
     pub parent: Option<u32>,
-    /// The number of calls that one in its phase represents.
-    pub(super) represents: f64,
-    /// The random choice by which it was recorded.
+    /// The random choice by which it was recorded, with the number of calls that one in its phase represents.
     pub(super) draw: OpeningDraw,
     /// Set while the function makes a launch that events would bracket.
     pub is_launching: bool,
@@ -178,7 +176,7 @@ impl Frame {
 
     /// Returns the number of calls that this call represents.
     pub fn weight(&self) -> f64 {
-        f64::from(self.subject.weight) * self.represents
+        f64::from(self.subject.weight) * self.draw.weight
     }
 
     /// Returns the number of calls that this call represents in its series. If the function names a stream,
@@ -220,7 +218,7 @@ impl OpenCall {
         }
         let (at, nth) = (self.frames.len() as u32, self.entered);
         let series = subject.begin_series();
-        let (represents, draw) = self.draw(&subject);
+        let draw = self.draw(&subject);
         let around = self.at.and_then(|at| self.frames.get(at as usize));
         let takes_helpers =
             subject.of.site.spec.helpers && around.is_none_or(|of| of.takes_helpers);
@@ -228,7 +226,6 @@ impl OpenCall {
             nth,
             subject,
             parent: self.at,
-            represents,
             draw,
             is_launching: false,
             zero_times: 0,
@@ -264,10 +261,10 @@ impl OpenCall {
         current::phase().or(self.phase)
     }
 
-    /// Returns the number of calls that one represents which enters now, and the random choice by which it is recorded:
-    /// that of its phase, with all other calls in it, unless its root span was chosen in addition. A function is recorded
-    /// in every phase, with the spans in it, whether or not the root span around it is chosen.
-    fn draw(&self, subject: &OpenedFunction) -> (f64, OpeningDraw) {
+    /// Returns the random choice by which a call is recorded that enters now: that of its phase, with all other calls in
+    /// it, unless its root span was chosen in addition. A function is recorded in every phase, with the spans in it,
+    /// whether or not the root span around it is chosen.
+    fn draw(&self, subject: &OpenedFunction) -> OpeningDraw {
         let phase = self.phase_of_entry();
         let is_of_phase = subject.opened_as != OpenedAs::First;
         let by_phase = phase.filter(|_| is_of_phase).map_or(1.0, |phase| f64::from(phase.weight));
@@ -279,8 +276,7 @@ impl OpenCall {
             Some(phase) if by_root == 1.0 => phase.number.into(),
             _ => OUTSIDE_PHASES | self.number,
         };
-        let weight = by_phase * by_root;
-        (weight, OpeningDraw { number, weight })
+        OpeningDraw { number, weight: by_phase * by_root }
     }
 
     /// Returns `true` if the call has taken too long since the end of its phase.

@@ -9,7 +9,7 @@ use super::call_exchange::{MAX_WAITING_WORK, Refused};
 use super::waiting_call::MAX_ACTIVITIES;
 use super::*;
 use crate::base::lock::{Mutex, Rank};
-use crate::cupti::DrainKind;
+use crate::cupti::{DrainKind, DrainOutcome};
 use crate::gpu::fake;
 use crate::record::awaited::{LONGEST_PATIENCE, PATIENCE};
 use crate::record::launches::{LaunchOwner, NotedLaunch};
@@ -122,7 +122,7 @@ struct Table(Records);
 
 impl Table {
     fn new() -> Table {
-        Table(Records::new())
+        Table(Records::default())
     }
 
     /// Adds the launches that have been made. Returns their ids.
@@ -908,6 +908,28 @@ fn ending_thread_cannot_open_calls() {
     let reasons: Vec<_> = reasons.iter().collect();
     assert_eq!(reasons.len(), 2);
     assert!(reasons.contains(&Lost::Unfinished) && reasons.contains(&Lost::Records), "{reasons:?}");
+}
+
+/// A guard may be dropped after the end of its thread has counted its function as lost.
+#[test]
+fn late_end_of_a_lost_call_does_not_end_another_one() {
+    let subject = subject(thread());
+    let mut call = new_call();
+    let frame = call.enter(subject).unwrap();
+    let identity = subject.of.identity(subject.device);
+    locked(&subject.of.thread.recorder).series.begin_opened(subject.of.site, identity);
+    switches::begin_recording(RecordingState::Now);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            drop(OpenSlot(Cell::new(Some(call))));
+            // Another test may take the call.
+            while counts(&subject).lost.of(Lost::Unfinished) == 0 {
+                Table::new().0.collect_from(DrainKind::Completed, |_, _| DrainOutcome::default());
+            }
+            lose(frame, &subject.of, Lost::Unfinished);
+        });
+    });
+    assert_eq!((counts(&subject).lost.of(Lost::Unfinished), counts(&subject).in_flight), (1, 1));
 }
 
 /// The device of a call is known only when it has launched something.

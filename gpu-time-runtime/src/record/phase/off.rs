@@ -3,27 +3,22 @@
 use crate::base::stubs::stubs;
 
 pub(crate) mod windows {
+    use std::iter::Empty;
     use std::time::Instant;
 
     use super::stubs;
     use crate::record::awaited::{Awaited, KnownLaunch, KnownLaunches, Outlook};
     use crate::types::activity::Activity;
 
+    #[derive(Default)]
     pub(crate) struct Windows;
-
-    impl Windows {
-        pub const fn new() -> Windows {
-            Windows
-        }
-    }
 
     stubs! { Windows:
         fn are_waiting(&self) -> bool;
         fn have_closed_since(&self, Instant) -> bool;
         fn add(&self, &KnownLaunch) -> Option<u64>;
         fn forget(&self, &KnownLaunch);
-        fn begin_round(&self, Instant);
-        fn repeat_round(&self);
+        fn awaited(&self) -> Empty<&'static mut Awaited>;
         fn take(&self, &Activity, &KnownLaunch);
         fn lose_all(&self);
         fn finish(&self, bool, &mut KnownLaunches, Instant, impl Fn(&Awaited, &KnownLaunches) -> Outlook);

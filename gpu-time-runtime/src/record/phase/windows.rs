@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use crate::record::awaited::{Awaited, KnownLaunch, KnownLaunches, Outlook, PATIENCE};
+use crate::record::awaited::{Awaited, KnownLaunch, KnownLaunches, Outlook, PATIENCE, release};
 use crate::record::launches;
 use crate::stats::coverage::{CoverageSums, WindowWork};
 use crate::types::activity::Activity;
@@ -18,12 +18,12 @@ const MOST_LAUNCHES: usize = 2_000_000;
 const MOST_RECORDS: usize = 4_000_000;
 
 /// The windows that wait for records, and the sums over all finished windows.
+#[derive(Default)]
 pub(crate) struct Windows {
-    /// By their numbers, which give their order. The last one is open if `is_open`.
+    /// By their numbers, which give their order. Only the last one may be open.
     waiting: BTreeMap<u64, WaitingWindow>,
     /// The number of the next window.
     next: u64,
-    is_open: bool,
     /// The time at which the open one began.
     began_ns: u64,
     /// The time at which one was closed last.
@@ -42,23 +42,6 @@ struct WaitingWindow {
 }
 
 impl Windows {
-    pub const fn new() -> Windows {
-        Windows {
-            waiting: BTreeMap::new(),
-            next: 0,
-            is_open: false,
-            began_ns: 0,
-            closed: None,
-            sums: CoverageSums::new(),
-        }
-    }
-
-    /// Lets time pass.
-    #[cfg(test)]
-    pub fn wait(&mut self, time: std::time::Duration) {
-        self.waiting.values_mut().for_each(|window| window.awaited.wait(time));
-    }
-
     /// Returns `true` if a closed window waits for records.
     pub fn are_waiting(&self) -> bool {
         self.waiting.values().any(|window| window.is_closed)
@@ -80,7 +63,7 @@ impl Windows {
     /// Opens a window that is planned to be of this length. There must be [room](Self::has_room) for it. If it
     /// `is_drawn`, it stands for other times as well.
     pub fn open(&mut self, length_ns: u64, now_ns: u64, is_drawn: bool) {
-        (self.is_open, self.began_ns) = (true, now_ns);
+        self.began_ns = now_ns;
         self.waiting.insert(self.next, WaitingWindow::new(length_ns, is_drawn));
         self.next += 1;
     }
@@ -95,19 +78,18 @@ impl Windows {
             window.is_incomplete |= launches::take_lost();
             self.closed = Some(now);
         }
-        self.is_open = false;
     }
 
     /// Closes the open window, if there is one, and opens another one that follows it.
     pub fn divide(&mut self, now_ns: u64) {
-        if self.is_open && self.has_room() {
+        if self.open_window().is_some() && self.has_room() {
             self.close(now_ns);
             self.open(0, now_ns, false);
         }
     }
 
     fn open_window(&mut self) -> Option<&mut WaitingWindow> {
-        self.waiting.values_mut().next_back().filter(|_| self.is_open)
+        self.waiting.values_mut().next_back().filter(|last| !last.is_closed)
     }
 
     /// Adds a launch to the open window. Returns the window's number, if there is one.
@@ -128,14 +110,9 @@ impl Windows {
         }
     }
 
-    /// Begins a round. Must be called before the records of a collection are taken.
-    pub fn begin_round(&mut self, now: Instant) {
-        self.waiting.values_mut().for_each(|window| window.awaited.begin_round(now));
-    }
-
-    /// Does not count the current round: CUPTI was not flushed, so a lack of records means nothing.
-    pub fn repeat_round(&mut self) {
-        self.waiting.values_mut().for_each(|window| window.awaited.repeat_round());
+    /// Returns what the windows wait for.
+    pub fn awaited(&mut self) -> impl Iterator<Item = &mut Awaited> {
+        self.waiting.values_mut().map(|window| &mut window.awaited)
     }
 
     /// Adds a record to the window of its launch, before that knows of it.
@@ -203,7 +180,6 @@ impl Windows {
             window.give_up(known);
             false
         });
-        self.is_open &= !is_last;
     }
 }
 
@@ -223,12 +199,7 @@ impl WaitingWindow {
     /// Gives up the launches, whose records are not needed any more.
     fn give_up(&self, known: &mut KnownLaunches) {
         for id in &self.awaited.launches {
-            if let Some(of) = known.get_mut(id) {
-                of.window = None;
-                if of.is_over() {
-                    known.remove(id);
-                }
-            }
+            release(known, *id, |of| of.window = None);
         }
     }
 }

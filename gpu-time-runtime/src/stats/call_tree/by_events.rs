@@ -28,8 +28,6 @@ pub(super) struct TimedCalls {
     /// The brackets of `around` contain all of these.
     inside: u64,
     whole: u64,
-    fed: u64,
-    starved: u64,
     /// The parts of `sums` that are of fed and of starved samples.
     of_fed: SampleSum,
     of_starved: SampleSum,
@@ -56,9 +54,7 @@ pub(super) struct EventTimes {
     /// The net time of the calls, including everything inside their brackets.
     pub net_ns: f64,
     pub net_variance: f64,
-    /// The net time minus the time of the calls inside those brackets.
-    pub own_ns: f64,
-    /// `own_ns`, split by device.
+    /// The net time minus the time of the calls inside those brackets, by device.
     pub own_by_device: BTreeMap<DeviceId, f64>,
     pub own_variance: f64,
     /// The error of the time of recorded calls that has been taken off the own time. Calls of one phase are alike, so their
@@ -101,13 +97,7 @@ impl TimedCalls {
         self.sums.add(ns, weight);
         self.brackets += weight * f64::from(sample.brackets);
         let sum = SampleSum { samples: weight, ns: weight * ns };
-        let (count, total) = if sample.flags.fed {
-            (&mut self.fed, &mut self.of_fed)
-        } else {
-            (&mut self.starved, &mut self.of_starved)
-        };
-        *count += 1;
-        total.add(sum);
+        if sample.flags.fed { &mut self.of_fed } else { &mut self.of_starved }.add(sum);
         self.unknown += u64::from(sample.added_ns.is_none());
     }
 
@@ -139,7 +129,8 @@ impl TimeSums {
     }
 }
 
-/// Computes the times of every path. `paths` contains the timed calls of each path.
+/// Computes the times of every path. `paths` contains the timed calls of each path. `is_counted` returns `true` for a path
+/// whose calls were sampled by count, whose errors are unknown.
 ///
 /// A function's own time is the time of its calls minus the time of the calls inside their
 /// brackets. If both are sampled, the inner time is multiplied by both weights.
@@ -151,16 +142,20 @@ impl TimeSums {
 pub(super) fn settle(
     paths: &[&[TimedCalls]],
     bias: impl Fn(DeviceId) -> Option<Bias>,
+    is_counted: impl Fn(usize) -> bool,
 ) -> Vec<EventTimes> {
     let mut times: Vec<EventTimes> = paths.iter().map(|timed| EventTimes::of(timed)).collect();
     let mut strangers: Vec<i64> = vec![0; paths.len()];
     for (at, path) in paths.iter().enumerate() {
         for timed in *path {
-            let net = timed.net(bias(timed.device));
+            let mut net = timed.net(bias(timed.device));
+            if is_counted(at) && timed.calls > timed.recorded as f64 {
+                // The calls were not chosen at random, so that their times tell nothing of the others'.
+                net.weighted_squares = f64::INFINITY;
+            }
             times[at].net_ns += net.ns;
             *times[at].own_by_device.entry(timed.device).or_default() += net.ns;
             times[at].net_variance += net.variance(1.0);
-            times[at].own_ns += net.ns;
             times[at].own_variance += net.variance(1.0);
             strangers[at] += timed.inside as i64;
             if let Some(around) = timed.around {
@@ -173,7 +168,6 @@ pub(super) fn settle(
         // The remaining brackets are those of other threads. It is unknown how much of their time
         // is inside.
         times.is_bound |= strangers.max(0) as u64 > times.recorded / 2;
-        times.own_ns = times.own_ns.max(0.0);
         times.own_by_device.values_mut().for_each(|ns| *ns = ns.max(0.0));
     }
     times
@@ -191,7 +185,6 @@ fn subtract(
     for _ in 0..MOST_AROUND {
         let Some((path, of)) = paths.get(at.index()).zip(times.get_mut(at.index())) else { return };
         let counted = counted(path);
-        of.own_ns -= factor * counted * net.ns;
         *of.own_by_device.entry(device).or_default() -= factor * counted * net.ns;
         of.own_variance += net.variance(factor * counted);
         factor *= 1.0 - counted;
@@ -238,6 +231,11 @@ impl EventTimes {
         }
     }
 
+    /// Returns the net time minus the time of the calls inside those brackets.
+    pub fn own_ns(&self) -> f64 {
+        self.own_by_device.values().fold(0.0, |sum, ns| sum + ns)
+    }
+
     /// Returns `true` if some of the calls also represent untimed ones.
     pub fn is_sampled(&self) -> bool {
         self.calls > self.recorded as f64
@@ -281,12 +279,12 @@ mod tests {
 
         fn settle(&self, bias: Option<Bias>) -> Vec<EventTimes> {
             let paths: Vec<_> = self.0.iter().map(|timed| &timed[..]).collect();
-            settle(&paths, |_| bias)
+            settle(&paths, |_| bias, |_| false)
         }
     }
 
     fn own(times: &[EventTimes]) -> Vec<f64> {
-        times.iter().map(|times| times.own_ns).collect()
+        times.iter().map(EventTimes::own_ns).collect()
     }
 
     #[test]
@@ -316,7 +314,7 @@ mod tests {
         tree.0[outer.index()][1].record(Ok(sample(100.0, 0)), true);
         let times = &tree.settle(None)[outer.index()];
         let own: Vec<_> = times.own_by_device.values().copied().collect();
-        assert_eq!((times.own_ns, own), (120.0, vec![20.0, 100.0]));
+        assert_eq!((times.own_ns(), own), (120.0, vec![20.0, 100.0]));
     }
 
     #[test]
@@ -370,7 +368,7 @@ mod tests {
         }
         let times = tree.settle(None);
         for ((_, function), path) in known {
-            mean[function] += times[path.index()].own_ns / f64::from(RUNS);
+            mean[function] += times[path.index()].own_ns() / f64::from(RUNS);
         }
         for (mean, own) in mean.into_iter().zip([400.0, 300.0, 200.0, 100.0]) {
             assert!((mean - own).abs() < 25.0, "{mean} for {own}");

@@ -28,6 +28,8 @@ pub(super) struct Correction {
     /// Calls were left out, perhaps of a path whose opened calls stand for no others: one of them may be the function's
     /// first, which is opened in any case.
     pub is_sampled: bool,
+    /// The calls were sampled by count, and not at random.
+    pub is_counted: bool,
 }
 
 impl CallCounts {
@@ -53,6 +55,7 @@ impl CallCounts {
             scale,
             is_count_known: ratio.is_some() && self.opened_paths == 1,
             is_sampled: self.opened > self.recorded as f64 || scale != 1.0,
+            is_counted: false,
         }
     }
 }

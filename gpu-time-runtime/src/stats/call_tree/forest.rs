@@ -25,6 +25,8 @@ pub(crate) struct Named {
     pub is_body: bool,
     /// Its first calls are not timed.
     pub warms_up: bool,
+    /// Its calls are sampled by count, and not at random.
+    pub is_counted: bool,
 }
 
 impl CallTree {
@@ -38,7 +40,8 @@ impl CallTree {
         spans_are_sampled: bool,
     ) -> Vec<Node> {
         let timed: Vec<_> = self.paths.iter().map(|path| &path.timed[..]).collect();
-        let mut times = by_events::settle(&timed, bias);
+        let is_counted = |at: usize| named(self.paths[at].function).is_counted;
+        let mut times = by_events::settle(&timed, bias, is_counted);
         let roots = self.roots();
         let mut are_opened = vec![false; self.paths.len()];
         let mut in_spans = HashSet::new();
@@ -76,7 +79,7 @@ impl CallTree {
         for (at, path) in self.paths.iter().enumerate().filter(|(at, _)| is_shown[*at]) {
             let count = counts.entry(path.function).or_default();
             if is_opened(at, &times) {
-                count.add_opened(path.recorded, path.calls)
+                count.add_opened(path.recorded, path.inclusive.calls)
             } else {
                 times[at].stand_for(path.recorded);
                 count.add_timed(&times[at])
@@ -87,7 +90,11 @@ impl CallTree {
         let correction = |path: &Path| {
             // Helper threads stand for as many as the calls that they work for.
             let function = self.helped(path).map_or(path.function, |helped| helped.function);
-            counts[&function].correction(known(&named(function)))
+            let named = named(function);
+            Correction {
+                is_counted: named.is_counted,
+                ..counts[&function].correction(known(&named))
+            }
         };
         for (at, path) in self.paths.iter().enumerate().filter(|(at, _)| is_shown[*at]) {
             let is_of_helpers = path.function == HELPERS;
@@ -171,12 +178,13 @@ impl Path {
         self.recorded > 0 || self.own.ns > 0.0
     }
 
-    /// Returns the error of a total of this path's opened calls, before it is corrected. `None` if they are too few.
+    /// Returns the error of a total of this path's opened calls, before it is corrected. `None` if they are too few, or were
+    /// not chosen at random.
     fn error_ns(&self, total: &Total, correction: Correction) -> Option<f64> {
-        if correction.is_sampled {
-            total.known_error_ns(correction.is_count_known)
-        } else {
-            Some(0.0)
+        match correction {
+            Correction { is_sampled: false, .. } => Some(0.0),
+            Correction { is_counted: true, .. } => None,
+            Correction { is_count_known, .. } => total.known_error_ns(is_count_known),
         }
     }
 
@@ -190,7 +198,7 @@ impl Path {
         let per_call = per_call.map(on_host);
         correction.applied(value!(Node {
             recorded: self.recorded,
-            calls: self.calls,
+            calls: self.inclusive.calls,
             inclusive_error_ns: self.error_ns(&self.inclusive, correction),
             self_ns: self.own.ns,
             self_error_ns: self.error_ns(&self.own, correction),
@@ -210,7 +218,7 @@ impl EventTimes {
             return;
         }
         self.recorded += recorded;
-        let times = [&mut self.calls, &mut self.net_ns, &mut self.own_ns].into_iter();
+        let times = [&mut self.calls, &mut self.net_ns].into_iter();
         times.chain(self.own_by_device.values_mut()).for_each(|ns| *ns *= scale);
         for variance in [&mut self.net_variance, &mut self.own_variance] {
             *variance *= scale.powi(2);
@@ -231,7 +239,6 @@ impl EventTimes {
             let own = self.own_by_device.entry(*device).or_default();
             let taken = (ns * scale).min(*own);
             *own -= taken;
-            self.own_ns = (self.own_ns - taken).max(0.0);
             excess_ns += ns * scale - taken;
         }
         excess_ns
@@ -248,7 +255,7 @@ impl EventTimes {
             recorded: self.recorded,
             calls: self.calls,
             inclusive_error_ns: known(self.net_variance.sqrt() + self.excess_ns),
-            self_ns: self.own_ns,
+            self_ns: self.own_ns(),
             self_error_ns: known(self.own_variance.sqrt().hypot(self.taken_error_ns)),
             self_ns_by_device: by_name(&self.own_by_device),
             per_call: (self.recorded > 0).then(|| value!(PerCall {
@@ -331,6 +338,7 @@ mod tests {
             is_span: function == SPAN,
             is_body: true,
             warms_up: function == WARMED,
+            is_counted: false,
         };
         tree.report(named, |_| None, spans_are_sampled)
     }
@@ -390,6 +398,7 @@ mod tests {
             is_span: false,
             is_body: true,
             warms_up: false,
+            is_counted: false,
         };
         let nodes = tree.report(named, |_| None, false);
         let calls: Vec<_> = nodes.iter().map(|node| node.calls.round()).collect();
@@ -487,6 +496,7 @@ mod tests {
                 is_span: false,
                 is_body: true,
                 warms_up: false,
+                is_counted: false,
             };
             let nodes = tree.report(named, |_| None, false);
             nodes.iter().map(|node| (node.calls, node.self_ns)).collect::<Vec<_>>()
@@ -515,6 +525,7 @@ mod tests {
                 is_span: false,
                 is_body: true,
                 warms_up: false,
+                is_counted: false,
             };
             let nodes = tree.report(named, |_| None, false);
             let found: Vec<_> = nodes.iter().map(|node| (node.calls, node.self_ns)).collect();

@@ -66,7 +66,7 @@ fn estimate(
 ) -> report::Coverage {
     let plan = PhasePlan::new(Duration::from_nanos(length_ns), Duration::from_nanos(period_ns));
     let mut pause = |most: f64| plan.unwrap().pause(rng.f64() * most).as_nanos() as u64;
-    let mut sums = CoverageSums::new();
+    let mut sums = CoverageSums::default();
     let mut next = pause(0.5);
     while next + length_ns <= total_ns {
         let from = next;
@@ -121,7 +121,7 @@ fn true_share_is_within_two_errors_in_19_of_20_runs() {
 /// Half of the run is recorded as a whole, and the GPU idles. A tenth of the other half is, and the GPU is busy.
 #[test]
 fn drawn_windows_stand_for_what_the_others_leave() {
-    let mut sums = CoverageSums::new();
+    let mut sums = CoverageSums::default();
     for window in 0..5 {
         sums.add(100 * MS, false, &mut []);
         let busy = work(0, window * S, window * S + 10 * MS, true);
@@ -138,7 +138,7 @@ fn work(device: u32, start_ns: u64, end_ns: u64, is_attributed: bool) -> WindowW
 
 #[test]
 fn shares_are_of_all_windows() {
-    let mut sums = CoverageSums::new();
+    let mut sums = CoverageSums::default();
     sums.add(100, true, &mut [work(0, 1_000, 1_040, true), work(0, 1_030, 1_060, false)]);
     sums.add(300, true, &mut [work(1, 50, 60, false)]);
     let first = sums.report(0, f64::INFINITY).unwrap();
@@ -158,7 +158,7 @@ fn shares_are_of_all_windows() {
 #[test]
 fn work_of_two_adjacent_windows_counts_once() {
     let busy_s = |is_drawn| {
-        let mut sums = CoverageSums::new();
+        let mut sums = CoverageSums::default();
         let mut first = [work(0, 0, 10, false), work(0, 40, 160, true)];
         sums.add(100, is_drawn, &mut first);
         sums.keep_running(first.to_vec(), 100);
@@ -176,7 +176,7 @@ fn work_of_two_adjacent_windows_counts_once() {
 /// The work outside of functions is the same in each window, whatever functions do.
 #[test]
 fn error_of_work_outside_is_its_own() {
-    let mut sums = CoverageSums::new();
+    let mut sums = CoverageSums::default();
     for window in 1..=5_u64 {
         let attributed = work(0, 0, 10 * window, true);
         sums.add(100, true, &mut [attributed, work(0, 10 * window, 10 * window + 20, false)]);
@@ -188,7 +188,7 @@ fn error_of_work_outside_is_its_own() {
 
 #[test]
 fn few_windows_have_no_error() {
-    let mut sums = CoverageSums::new();
+    let mut sums = CoverageSums::default();
     assert_eq!(sums.report(0, f64::INFINITY), None);
     for window in 1..=5_u64 {
         sums.add(100, true, &mut [work(0, 0, 10 * window, true)]);
@@ -207,7 +207,7 @@ fn few_windows_have_no_error() {
 
 #[test]
 fn equal_windows_have_no_spread() {
-    let mut sums = CoverageSums::new();
+    let mut sums = CoverageSums::default();
     for window in 1..=40 {
         let length_ns = 20 * MS + window * US;
         sums.add(length_ns, true, &mut [work(0, 5, 5 + length_ns / 2, true)]);
@@ -219,7 +219,7 @@ fn equal_windows_have_no_spread() {
 /// A deep queue can bring more work into a window than fits into its time.
 #[test]
 fn share_is_at_most_one() {
-    let mut sums = CoverageSums::new();
+    let mut sums = CoverageSums::default();
     sums.add(100, true, &mut [work(0, 0, 250, true)]);
     let found = sums.report(0, f64::INFINITY).unwrap();
     assert_eq!((found.busy, found.idle, found.attributed), (1.0, 0.0, 1.0));
@@ -228,7 +228,7 @@ fn share_is_at_most_one() {
 /// One in four windows is unknown: the share may be anything from 30 to 55 %.
 #[test]
 fn error_allows_for_any_work_in_unknown_windows() {
-    let mut sums = CoverageSums::new();
+    let mut sums = CoverageSums::default();
     (0..30).for_each(|_| sums.add(20 * MS, true, &mut [work(0, 0, 8 * MS, true)]));
     (0..5).for_each(|_| sums.add_incomplete(20 * MS, true));
     (0..5).for_each(|_| sums.add_missed(20 * MS));
@@ -244,7 +244,7 @@ fn error_allows_for_any_work_in_unknown_windows() {
 /// Several streams may be busy at once. Half of the work is outside of functions.
 #[test]
 fn parts_of_a_capped_share_keep_their_proportions() {
-    let mut sums = CoverageSums::new();
+    let mut sums = CoverageSums::default();
     for part in [MS, 2 * MS, 3 * MS, 2 * MS, 2 * MS] {
         let half = |from: u64, is_attributed| work(0, from * MS, from * MS + part, is_attributed);
         sums.add(2 * MS, true, &mut [half(0, true), half(10, false)]);
@@ -261,7 +261,7 @@ fn parts_of_a_capped_share_keep_their_proportions() {
 
 #[test]
 fn incomplete_windows_are_counted_alone() {
-    let mut sums = CoverageSums::new();
+    let mut sums = CoverageSums::default();
     sums.add_incomplete(100, true);
     let found = sums.report(0, f64::INFINITY).unwrap();
     assert_eq!((found.windows, found.incomplete), (0, 1));
@@ -270,7 +270,7 @@ fn incomplete_windows_are_counted_alone() {
 
 #[test]
 fn kernels_of_both_kinds_of_windows_are_bounded() {
-    let mut sums = CoverageSums::new();
+    let mut sums = CoverageSums::default();
     for (is_drawn, prefix) in [(false, "a"), (true, "b")] {
         let name = |i: u64| -> &'static str { format!("{prefix}{i}").leak() };
         let work =
@@ -283,7 +283,7 @@ fn kernels_of_both_kinds_of_windows_are_bounded() {
 /// Beside those that were drawn.
 #[test]
 fn incomplete_requested_window_leaves_the_others_as_they_are() {
-    let mut sums = CoverageSums::new();
+    let mut sums = CoverageSums::default();
     for at in 0..100 {
         sums.add(20 * MS, true, &mut [work(0, at * S, at * S + (5 + at % 10) * MS, false)]);
     }
@@ -300,7 +300,7 @@ fn incomplete_requested_window_leaves_the_others_as_they_are() {
 
 #[test]
 fn only_work_that_may_run_later_is_kept() {
-    let mut sums = CoverageSums::new();
+    let mut sums = CoverageSums::default();
     sums.keep_running(vec![work(0, 0, MS, false), work(0, 0, 250 * MS, false)], 200 * MS);
     assert_eq!(sums.last.len(), 1);
 }

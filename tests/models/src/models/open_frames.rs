@@ -36,7 +36,7 @@ pub fn launch_is_noted_before_its_call_ends() {
     let helper = thread::spawn(move || {
         let Some(Some(frame)) = owner.read() else { return false };
         noted.store(1, Relaxed);
-        OnlyFrame { frame, thread: owner }.is_still_open()
+        !OnlyThread { frame: Some(frame), thread: owner }.has_ended()
     });
     owner.end_call(false);
     let taken = noted.load(Relaxed);

@@ -40,7 +40,7 @@ fn activity(correlation: u32, start_ns: u64, end_ns: u64) -> Activity {
 
 /// Returns records with one window that has these launches and was closed after 100 ns.
 fn closed(launches: impl IntoIterator<Item = NotedLaunch>) -> Records {
-    let mut records = Records::new();
+    let mut records = Records::default();
     add_closed(&mut records, true, launches);
     records
 }
@@ -181,7 +181,7 @@ fn window_that_lacks_a_record_for_long_is_incomplete() {
 /// Whether a window is in the figures must not depend on its work, which those that wait have.
 #[test]
 fn no_window_opens_while_too_many_wait() {
-    let mut records = Records::new();
+    let mut records = Records::default();
     (0..MOST_WAITING as u32).for_each(|id| {
         assert!(records.windows.has_room());
         add_closed(&mut records, true, [launch(id)]);
@@ -239,7 +239,7 @@ fn window_is_not_open_before_launches_are_in_it() {
 #[test]
 fn launches_are_in_the_window_while_it_is_open() {
     let _has_window = HAS_WINDOW.lock().unwrap();
-    let mut records = Records::new();
+    let mut records = Records::default();
     launches::prepare();
     records.windows.open(100, 0, true);
     launches::set_window(true);
@@ -288,7 +288,7 @@ fn report_does_not_wait_for_records_lock() {
 /// The first of two parts of a phase without an end has a kernel that runs into the second.
 #[test]
 fn adjacent_windows_are_added_in_order() {
-    let mut records = Records::new();
+    let mut records = Records::default();
     records.windows.open(100, 0, false);
     records.add(launch(1));
     records.windows.close(10);
