@@ -4,6 +4,8 @@
 
 #![no_main]
 
+extern crate proc_macro;
+
 use std::str::FromStr;
 
 use libfuzzer_sys::fuzz_target;
@@ -16,13 +18,18 @@ mod enabled;
 mod items;
 #[path = "../../gpu-time-macros/src/keys.rs"]
 mod keys;
+#[allow(dead_code, reason = "there is no call whose source could be looked at")]
+#[path = "../../gpu-time-macros/src/unbound.rs"]
+mod unbound;
 
 fuzz_target!(|text: &str| {
     let (args, item) = text.split_once('\n').unwrap_or((text, "fn f(stream: &Stream) {}"));
     let (Ok(args), Ok(item)) = (TokenStream::from_str(args), TokenStream::from_str(item)) else {
         return;
     };
-    enabled::block::guard(args.clone());
+    for is_unbound in [false, true] {
+        enabled::block::guard(args.clone(), is_unbound);
+    }
     enabled::block::scope(quote::quote!(#args { #item }));
     let was_function = syn::parse2::<syn::ItemFn>(item.clone()).is_ok();
     let output = enabled::rewrite::rewrite(args, item);
