@@ -47,6 +47,16 @@ pub(crate) fn complain(complaint: String) {
     }
 }
 
+/// Does the same, unless it is known already, or there is no room to remember it.
+pub(crate) fn complain_once(complaint: String) {
+    let complaints = locked(&COMPLAINTS);
+    let is_new = complaints.len() < MAX_COMPLAINTS && !complaints.contains(&complaint);
+    drop(complaints);
+    if is_new {
+        complain(complaint);
+    }
+}
+
 /// Returns the configuration errors so far, at most [`MAX_COMPLAINTS`] of them.
 pub(crate) fn complaints() -> Vec<String> {
     locked(&COMPLAINTS).clone()

@@ -205,6 +205,10 @@ fn begin_recorded<G, D: Details>(
     let site = ticket.site;
     let is_inside = is_inside();
     if !is_inside && (!site.is_opened() || !cupti::is_available()) {
+        if cupti::is_given_up() && site.was_opened() {
+            // The calls that were recorded at the start stand for it.
+            return ticket.count_as(Outcome::Unsampled);
+        }
         return begin_by_host(timed, ticket, details);
     }
     // The weight with which the sampler chose the call, if it was asked.

@@ -25,7 +25,7 @@ use crate::record::{call_tree, collector, drain, graph, readout, stream_state, t
 use crate::site::registry;
 use crate::stats::call_tree::forest::add_errors_inside;
 use crate::stats::series::SeriesData;
-use crate::types::attribute::Clock;
+use crate::types::{attribute::Clock, record_mode::RecordMode};
 use gpu_time_report::{self as report, Process, Snapshot};
 
 /// The maximum time to wait for threads' locks. A descheduled thread can hold its lock for several hundred
@@ -65,6 +65,16 @@ pub(crate) fn write_reports() {
     deliver(&config, &config.targets);
 }
 
+/// Does the same at the end of the process. What was recorded of the start is no report without a call: it could replace
+/// that of a child that did time something.
+pub(crate) fn write_last_reports() {
+    if has_report(&active::config()) { write_reports() } else { report_no_calls() }
+}
+
+fn has_report(config: &Config) -> bool {
+    registry::have_calls() || !matches!(config.recording, Some(RecordMode::Start(_)))
+}
+
 /// Writes the files of the report again, if [that is due](crate::config::targets::Targets::every). For the worker.
 pub(crate) fn write_files_again() {
     static WRITTEN_NS: AtomicU64 = AtomicU64::new(0);
@@ -79,7 +89,11 @@ pub(crate) fn write_files_again() {
     if !switches::is_closed() {
         collector::keep_up();
         let is_file = |target: &&Target| matches!(target.sink, Sink::File(_));
-        deliver(&config, &config.targets.iter().filter(is_file).cloned().collect::<Vec<_>>());
+        let files: Vec<_> = config.targets.iter().filter(is_file).cloned().collect();
+        if config.is_on && !files.is_empty() && has_report(&config) {
+            let trace = |snapshot: &Snapshot| chrome::rendered(&snapshot.process, config.bias);
+            output::rewrite(&snapshot_by(&config), &files, &config, &trace);
+        }
     }
 }
 

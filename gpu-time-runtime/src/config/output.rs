@@ -36,6 +36,20 @@ pub fn deliver(snapshot: &Snapshot, targets: &[Target], config: &Config, trace: 
     });
 }
 
+/// Writes the report to files again, of a program that goes on. Says each error once.
+pub fn rewrite(snapshot: &Snapshot, files: &[Target], config: &Config, trace: Trace<'_>) {
+    snapshot.analyzed(|analysis| {
+        for target in files {
+            if let Err(error) = target.write(snapshot, analysis, config, trace) {
+                console::complain_once(format!(
+                    "cannot write the report to {}: {error}",
+                    target.sink
+                ));
+            }
+        }
+    });
+}
+
 /// Returns a warning for each target that is a standard stream closed by the program.
 pub fn lost_streams(targets: &[Target]) -> impl Iterator<Item = String> + '_ {
     targets.iter().filter_map(|target| {
@@ -161,6 +175,16 @@ mod tests {
         assert_eq!(read("t"), snapshot.to_string());
         assert_eq!(read(&format!("{}.json", std::process::id())), snapshot.to_json() + "\n");
         assert_eq!(read("c"), snapshot.to_csv());
+    }
+
+    #[test]
+    fn error_of_a_file_that_is_written_again_and_again_is_said_once() {
+        let path = "/no/such/folder/again.json";
+        let sink = Sink::File(PathPattern::parse(path, Path::new("/")).unwrap());
+        let files = [Target { format: Format::Json, sink }];
+        (0..3).for_each(|_| rewrite(&snapshot(), &files, &config(), &no_trace));
+        let said = console::complaints().into_iter().filter(|said| said.contains(path));
+        assert_eq!(said.count(), 1);
     }
 
     /// Writes the report to the targets of a list, and returns the names of all files in the folder.

@@ -223,7 +223,9 @@ fn with_commas(entry: &str) -> Option<String> {
     let parts: Vec<&str> = parts.collect();
     let is_target =
         |part: &&str| Format::named(part.split(':').next().unwrap_or_default()).is_some();
-    (parts.len() > 1 && parts.iter().all(is_target)).then(|| parts.join(","))
+    // A path may have a blank, and a format's name behind it.
+    let is_path = parts[1..].iter().all(|part| !part.contains(':')) && parts[0].contains(':');
+    (parts.len() > 1 && !is_path && parts.iter().all(is_target)).then(|| parts.join(","))
 }
 
 /// Returns what was meant by an entry that does not begin with a format.

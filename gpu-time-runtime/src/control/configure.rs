@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn invalid_options_are_named() {
-        let options = configure().report("jsn:x").filter("!").sample(2.0).budget(f64::NAN);
+        let options = configure().report("unknown:x").filter("!").sample(2.0).budget(f64::NAN);
         let options = options
             .cold("icy")
             .sleep("1h")
@@ -49,7 +49,7 @@ mod tests {
             .trace_last(0)
             .warmup(7);
         let values = [
-            ("jsn:x", "report"),
+            ("unknown:x", "report"),
             ("!", "filter"),
             ("2", "sample"),
             ("NaN", "budget"),

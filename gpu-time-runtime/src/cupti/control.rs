@@ -284,8 +284,9 @@ pub(crate) fn stop_unused() {
 /// that is not possible now: something is recorded, or another thread loads code.
 pub(crate) fn give_up() -> bool {
     let Some(session) = session::get() else { return true };
+    let Some(_entry) = GATE.enter() else { return false };
     let mut control = locked(&CONTROL);
-    if control.guards > 0 {
+    if control.guards > 0 || switches::is_closed() {
         return false;
     }
     if control.recording.is_on() {

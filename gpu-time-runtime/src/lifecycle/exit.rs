@@ -223,7 +223,7 @@ fn report_and_give_back(last: fn()) {
         collect::check_calibrations();
         cuda::release_holds(true);
         if EXIT.arming.is_completed() {
-            collect::write_reports();
+            collect::write_last_reports();
         }
         drop(one_at_a_time);
     });

@@ -171,6 +171,11 @@ impl CallSite {
             && self.interest.fetch_and(!OPENED_FIRST, Relaxed) & OPENED_FIRST != 0
     }
 
+    /// Returns `true` if the first call was opened.
+    pub(crate) fn was_opened(&self) -> bool {
+        self.interest.load(Relaxed) & (HAS_FIRST | OPENED_FIRST) == HAS_FIRST
+    }
+
     /// Lets the next timed call be opened instead of the first one, unless no call is opened any more.
     pub(crate) fn opens_next(&self) {
         let opens = |interest: u8| {

@@ -1,6 +1,7 @@
 //! The site registry: sites collected by the linker, plus any others once they are called.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::pin;
@@ -15,6 +16,8 @@ pub struct SiteRef(
 inventory::collect!(SiteRef);
 
 static REGISTRY: OnceLock<Mutex<Vec<&'static CallSite>>> = OnceLock::new();
+/// A site has been called.
+static HAVE_CALLS: AtomicBool = AtomicBool::new(false);
 
 fn registry() -> &'static Mutex<Vec<&'static CallSite>> {
     if let Some(registry) = REGISTRY.get() {
@@ -33,10 +36,20 @@ fn registry() -> &'static Mutex<Vec<&'static CallSite>> {
     })
 }
 
-/// Ensures that the site has an id. Adds a site that the linker did not collect, as in some static
-/// libraries. When a plugin is unloaded, its sites stay in the registry, so they are pinned in
-/// memory.
+/// Ensures that the site, which is called for the first time, has an id.
 pub(crate) fn register(site: &'static CallSite) {
+    HAVE_CALLS.store(true, Relaxed);
+    add(site);
+}
+
+/// Returns `true` once any site has been called.
+pub(crate) fn have_calls() -> bool {
+    HAVE_CALLS.load(Relaxed)
+}
+
+/// Adds a site that the linker did not collect, as in some static libraries. When a plugin is unloaded, its sites stay in
+/// the registry, so they are pinned in memory.
+fn add(site: &'static CallSite) {
     pin::pin(site);
     let mut sites = locked(registry());
     if site.id() == 0 {
@@ -49,7 +62,7 @@ pub(crate) fn register(site: &'static CallSite) {
 /// called before the program can unload a library.
 pub(crate) fn complete() {
     if REGISTRY.get().is_some() {
-        inventory::iter::<SiteRef>.into_iter().for_each(|site| register(site.0));
+        inventory::iter::<SiteRef>.into_iter().for_each(|site| add(site.0));
     }
 }
 

@@ -124,6 +124,10 @@ fn never_called_prints_table_without_driver() {
     assert_eq!(run.trace.calls().count(), 0);
     let off = scenario("exit/never_called", &[]).env("GPU_TIME", "off").reports_nothing().run();
     assert_eq!(off.stderr, "");
+    // Nor if the start was recorded.
+    let started = scenario("exit/never_called", &[]).env("GPU_TIME_RECORD", "start:1s");
+    let started = started.calls_nothing().run();
+    assert!(started.stderr.contains(why) && started.others.is_empty(), "{}", started.stderr);
 }
 
 #[test]

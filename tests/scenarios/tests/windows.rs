@@ -346,6 +346,9 @@ fn recorded_start_begins_before_the_context_and_gives_cupti_up() {
         assert!(series().map(|row| row.opened).sum::<u64>() > 0, "{how}");
         assert_eq!(run.report().process.kernels, None);
         assert!(coverage(&run).windows > 0);
+        // What was recorded stands for the calls since, which have no other time.
+        assert!(run.site("windows::timed").unsampled >= 10, "{how}");
+        assert!(series().all(|row| row.device != "host"), "{how}");
         if is_real() {
             continue;
         }

@@ -449,8 +449,11 @@ fn give_up_after_start() {
     };
     if is_over() && cupti::is_in_use() {
         collector::wait_until_collected(Instant::now() + RECORDS_PATIENCE);
-        while is_over() && !has_ended() && !cupti::give_up() {
-            thread::sleep(STEP);
+        let mut pause = STEP;
+        while is_over() && !has_ended() && !cupti::never_stops() && !cupti::give_up() {
+            // A call that began while CUPTI recorded may be open for long.
+            thread::sleep(pause);
+            pause = (2 * pause).min(LONGEST_SLEEP);
         }
     }
 }
