@@ -278,7 +278,7 @@ pub(crate) fn span(site: &'static CallSite, chosen: Option<f64>) -> Option<f64> 
     }
     let Some(chosen) = chosen.filter(|_| site.is_sampled()) else { return Some(1.0) };
     let has_budget = cost::is_on();
-    if has_budget {
+    if has_budget && let Some(_inside) = inside::try_enter() {
         // The span also represents those that were not chosen.
         budget_control::tick(site, chosen.recip() as u64);
     }
