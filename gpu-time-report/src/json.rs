@@ -4,10 +4,12 @@ mod limits;
 
 use std::fmt;
 
-use serde_json::Value;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::error::Category;
 
 use crate::checked::check_keys;
+use crate::shorten::shortened;
 use crate::{Node, Snapshot, schema, tree, units};
 
 impl Snapshot {
@@ -49,6 +51,15 @@ impl Snapshot {
     }
 }
 
+/// The width in columns of the longest reason why a report is invalid.
+const WIDEST_REASON: usize = 200;
+
+/// What an invalid report is looked at for. Nothing else of it is kept in memory.
+#[derive(Deserialize)]
+struct Named {
+    schema: String,
+}
+
 /// The reason why a text could not be read as a report.
 #[derive(Debug)]
 pub struct ReadError(String);
@@ -65,19 +76,21 @@ impl ReadError {
             return ReadError(syntax(error));
         }
         // The first error may be a consequence of a different schema, which explains it better.
-        ReadError(
-            match serde_json::from_slice::<Value>(text).map(|json| json.get("schema").cloned()) {
-                Ok(Some(Value::String(schema))) if schema == schema::NAME => {
-                    format!("invalid `{}` report: {error}", schema::NAME)
-                }
-                Ok(Some(Value::String(schema))) => {
-                    let shown: String = schema.chars().take(40).collect();
-                    format!("unsupported schema {shown:?}: this version reads `{}`", schema::NAME)
-                }
-                Ok(_) => foreign.to_owned(),
-                Err(error) => syntax(error),
-            },
-        )
+        if let Err(error) = serde_json::from_slice::<IgnoredAny>(text) {
+            return ReadError(syntax(error));
+        }
+        ReadError(match serde_json::from_slice(text) {
+            Ok(Named { schema }) if schema == schema::NAME => {
+                // It may repeat a long value of the report.
+                let why = shortened(&[&error.to_string()], WIDEST_REASON).concat();
+                format!("invalid `{}` report: {why}", schema::NAME)
+            }
+            Ok(Named { schema }) => {
+                let shown: String = schema.chars().take(40).collect();
+                format!("unsupported schema {shown:?}: this version reads `{}`", schema::NAME)
+            }
+            Err(_) => foreign.to_owned(),
+        })
     }
 }
 

@@ -139,6 +139,7 @@ fn from_json_errors_name_the_cause() {
         (json[..json.len() / 2].to_owned(), "the JSON ends early: EOF while parsing "),
         ("{\"schema\" 1}".to_owned(), "not JSON: expected `:` at line 1 column 11"),
         ("[1, 2]".to_owned(), "not a report of gpu-time: it has no `schema` name"),
+        ("[1, 2".to_owned(), "the JSON ends early: EOF while parsing a list at line 1 column 5"),
         ("{\"traceEvents\": []}".to_owned(), "not a report of gpu-time: it has no `schema` name"),
         ("{\"schema\": 1}".to_owned(), "not a report of gpu-time: it has no `schema` name"),
         (
@@ -155,6 +156,18 @@ fn from_json_errors_name_the_cause() {
         assert!(error.starts_with(message), "{error}");
     }
     assert!(Snapshot::from_json(b"\xff").is_err());
+}
+
+#[test]
+fn error_repeats_little_of_a_long_value() {
+    let long = format!("\"calls\": \"{}\"", "a".repeat(50_000));
+    let json = everything().to_json().replacen("\"calls\": ", &(long + ", \"old\": "), 1);
+    let error = Snapshot::from_json(json.as_bytes()).unwrap_err().to_string();
+    assert!(
+        error.starts_with("invalid `gpu-time/1` report: invalid type: string \"aaa"),
+        "{error}"
+    );
+    assert!(error.contains("aaa\", expected u64 at line ") && error.len() < 300, "{error}");
 }
 
 /// Characters that change a terminal, end a line or change the direction of text.
