@@ -1,5 +1,7 @@
 //! Everything that a report has to say in sentences: warnings, advice and facts.
 
+use std::collections::HashMap;
+
 use crate::analysis::Analysis;
 use crate::marks::Mark;
 use crate::series::saturating_sum;
@@ -96,13 +98,15 @@ fn of_devices<'a>(analysis: &Analysis<'a>) -> impl Iterator<Item = Note<'a>> {
 /// Returns the warnings about functions. Those with the same warning share a note.
 fn of_sites<'a>(snapshot: &Snapshot, sites: &[&'a Site]) -> impl Iterator<Item = Note<'a>> {
     let mut notes: Vec<Note> = Vec::new();
+    // The places of the texts among the notes.
+    let mut known: HashMap<String, usize> = HashMap::new();
     for &site in sites {
         let of_site = site.warnings.iter().cloned().chain(expired(site));
         let of_site = of_site.map(|warning| (String::new(), warning));
         let of_series = opened::warnings(snapshot, site);
         let of_series = of_series.into_iter().map(|(place, text)| (format!(" on {place}"), text));
         for (place, text) in of_site.chain(of_series) {
-            match notes.iter_mut().find(|note| note.text == text) {
+            match known.get(&text).and_then(|at| notes.get_mut(*at)) {
                 Some(note) => {
                     note.qualifier.clear();
                     if note.sites.last().is_none_or(|last| !std::ptr::eq(*last, site)) {
@@ -110,6 +114,7 @@ fn of_sites<'a>(snapshot: &Snapshot, sites: &[&'a Site]) -> impl Iterator<Item =
                     }
                 }
                 None => {
+                    known.insert(text.clone(), notes.len());
                     let note = Note::new(Severity::Warning, vec![site], text);
                     notes.push(Note { qualifier: place, ..note });
                 }
