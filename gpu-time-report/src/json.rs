@@ -27,17 +27,22 @@ impl Snapshot {
     /// # Errors
     ///
     /// Returns an error if the text is not JSON, or not a report of the schema `gpu-time/1`, or if it has more than 16
-    /// million values, a name of more than 64 KiB, or paths of more than 64 functions.
+    /// million values, a name of more than 64 KiB, paths of more than 64 functions, or more than 1,024 devices.
     #[inline] // compiled only in crates that call it: a third of this crate's build time
     pub fn from_json(json: &[u8]) -> Result<Snapshot, ReadError> {
         limits::check(json).map_err(|excess| ReadError(format!("too large: {excess}")))?;
         let mut snapshot: Snapshot =
             serde_json::from_slice(json).map_err(|error| ReadError::of(json, error))?;
         let levels = tree::depth_first(&snapshot.tree).map(|(_, depth)| depth + 1).max();
-        if let Some(levels) = levels.filter(|levels| *levels > Node::MAX_LEVELS) {
-            let [levels, most] = [levels, Node::MAX_LEVELS].map(|count| units::count(count as u64));
-            let why = format!("too large: {levels} levels of calls: at most {most} are read");
-            return Err(ReadError(why));
+        for (found, what, most) in [
+            (levels.unwrap_or_default(), "levels of calls", Node::MAX_LEVELS),
+            (snapshot.devices.len(), "devices", limits::MAX_DEVICES),
+        ] {
+            if found > most {
+                let [found, most] = [found, most].map(|count| units::count(count as u64));
+                let why = format!("too large: {found} {what}: at most {most} are read");
+                return Err(ReadError(why));
+            }
         }
         snapshot.check();
         snapshot.tree.iter_mut().for_each(|node| check_keys(&mut node.self_ns_by_device));

@@ -254,3 +254,16 @@ fn too_deep_tree_is_refused() {
     let error = read(most + 1).unwrap_err().to_string();
     assert!(error.contains("65 levels") && error.contains("at most 64"), "{error}");
 }
+
+/// The time to render it grows with the number of devices times that of paths.
+#[test]
+fn too_many_devices_are_refused() {
+    let read = |count: usize| {
+        let mut snapshot = off();
+        snapshot.devices = vec![fixtures::gpu(); count];
+        Snapshot::from_json(snapshot.to_json().as_bytes()).map(|read| read.devices.len())
+    };
+    assert_eq!(read(1_024).unwrap(), 1_024);
+    let error = read(1_025).unwrap_err().to_string();
+    assert_eq!(error, "too large: 1\u{202f}025 devices: at most 1\u{202f}024 are read");
+}
