@@ -327,8 +327,16 @@ fn budget(Budget { share, cost_share, added_share, added_error_share, .. }: Budg
     let [cost, limit] = [cost_share, share].map(two_digit_percent);
     let added = added_share.zip(added_error_share).map(|(added, error)| {
         let digits = (1.0 - (100.0 * error).max(1e-6).log10().floor()).clamp(0.0, 4.0) as usize;
-        let [added, error] = [added, error].map(|share| format!("{:.digits$}", 100.0 * share));
-        format!("made calls {added} ±{error}% longer, and ")
+        let text = |share: f64| format!("{:.digits$}", 100.0 * share);
+        let error_text = text(error);
+        if error >= added.abs() {
+            return format!("made no measurable difference to calls (±{error_text}%), and ");
+        }
+        // A small negative share is rounded to `-0`.
+        let added = text(added);
+        let is_zero = added.chars().all(|c| "-0.".contains(c));
+        let added = if is_zero { added.trim_start_matches('-') } else { &added };
+        format!("made calls {added} ±{error_text}% longer, and ")
     });
     let added = added.unwrap_or_default();
     format!("budget: timing {added}took {cost} of recent wall time; the limit is {limit}")
@@ -411,6 +419,16 @@ mod tests {
             Budget { added_share: Some(0.0041), added_error_share: Some(0.002), ..spent };
         let expected = "budget: timing made calls 0.41 ±0.20% longer, and took 0.80% of recent wall time; the limit is 1.0%";
         assert_eq!(budget(measured), expected);
+        let added = |added, error| {
+            let (added_share, added_error_share) = (Some(added), Some(error));
+            let text = budget(Budget { added_share, added_error_share, ..spent });
+            let rest = text.strip_prefix("budget: timing made ").unwrap();
+            rest.split_once(", and took 0.80% of ").unwrap().0.to_owned()
+        };
+        assert_eq!(added(-0.001, 0.16), "no measurable difference to calls (±16%)");
+        assert_eq!(added(0.16, 0.16), "no measurable difference to calls (±16%)");
+        assert_eq!(added(-0.02, 0.01), "calls -2.0 ±1.0% longer");
+        assert_eq!(added(-4e-7, 1e-7), "calls 0.0000 ±0.0000% longer");
     }
     use crate::tree::{PerCall, fixtures::node};
     use crate::{Detail, Device, Node, Terminal, fixtures};
