@@ -51,7 +51,7 @@ pub enum Command {
     ///
     /// Measures nothing, and needs no GPU. The last line, on stderr, says which program it was, on which GPU and when.
     Demo {
-        /// The file for the page, or `-` for stdout.
+        /// The file for the page, or `-` for stdout, without the table.
         #[arg(short, long, default_value = "gpu-time-demo.html", value_hint = ValueHint::FilePath)]
         output: PathBuf,
     },

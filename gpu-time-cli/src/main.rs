@@ -46,7 +46,9 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         }
         Command::Demo { output: page } => {
             let report = demo::report()?;
-            output::write(None, &table(&report, View::default())?)?;
+            if !output::is_stdout(&page) {
+                output::write(None, &table(&report, View::default())?)?;
+            }
             output::write(Some(&page), &report.to_html())?;
             message::print(&demo::origin(&report, &page));
         }

@@ -12,10 +12,15 @@ pub fn write(to: Option<&Path>, text: &str) -> Result<(), Failure> {
     write_bytes(to, text.as_bytes())
 }
 
+/// Returns `true` for the path that stands for stdout.
+pub fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
 /// Writes bytes to a file, or to stdout if there is no path or it is `-`. A file is only replaced
 /// after all of its new content has been written.
 pub fn write_bytes(to: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
-    let Some(path) = to.filter(|path| path.as_os_str() != "-") else {
+    let Some(path) = to.filter(|path| !is_stdout(path)) else {
         let mut stdout = io::stdout().lock();
         return match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
             // The reader, such as `head`, closed the pipe early.

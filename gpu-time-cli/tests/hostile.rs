@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gpu_time_report::{Snapshot, value};
+use gpu_time_report::{Node, Snapshot, Source, value};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -83,16 +83,20 @@ fn hostile_texts_reach_no_output() {
     let key = Some(format!("key{HOSTILE}"));
     let times = value!(Series { timed: 13, kernel_times: Some(kernels), key, ..times });
     let name = format!("f{HOSTILE}");
-    let json = report(1, vec![gpu("cuda:0", "H200")], vec![site(&name, 1, vec![times])]).to_json();
+    let report = report(1, vec![gpu("cuda:0", "H200")], vec![site(&name, 1, vec![times])]);
+    let path = value!(Node { name, self_ns: 2e3, ..Node::of(Source::Opened) });
+    let json = report.with_tree(vec![path]).to_json();
     // Written by somebody else, who does not escape anything.
     let hostile = HOSTILE.replace('\n', "\\n");
     let forged =
         json.replace("\\\\u{9b}31m\\\\u{85}\\\\u{202e}\\\\u{2028}\\\\u{2066}\\\\n", &hostile);
-    assert_eq!(forged.matches(&hostile).count(), 3, "{json}");
+    assert_eq!(forged.matches(&hostile).count(), 4, "{json}");
     let forged = forged.replacen("\"label\": null", &format!("\"label\": \"{hostile}\""), 1);
     let file = folder.write("forged", forged.replacen("\"pid\": 1", "\"pid\": 2", 1));
     let same = folder.write("same", forged);
-    let shown = ["table", "tree", "json", "csv"].map(|format| vec!["show", "--format", format]);
+    let formats =
+        ["table", "tree", "json", "csv", "folded", "pprof", "bmf", "github-action-benchmark"];
+    let shown = formats.map(|format| vec!["show", "--format", format]);
     let compared =
         ["table", "json", "markdown", "html"].map(|format| vec!["compare", "--format", format]);
     let commands = shown.into_iter().chain(compared).chain([vec!["html"], vec!["merge"]]);
@@ -101,9 +105,15 @@ fn hostile_texts_reach_no_output() {
         if command[0] == "compare" || command[0] == "merge" {
             command.push(same.to_str().unwrap());
         }
-        let text = tool(&command).success();
-        let hidden =
-            |c: char| c != '\n' && (c.is_control() || !c.is_ascii() && HOSTILE.contains(c));
+        let is_binary = command.contains(&"pprof");
+        let text = if is_binary {
+            let output = std::process::Command::new(TOOL).args(&command).output().unwrap();
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        } else {
+            tool(&command).success()
+        };
+        let is_control = |c: char| !is_binary && c != '\n' && c.is_control();
+        let hidden = |c: char| is_control(c) || !c.is_ascii() && HOSTILE.contains(c);
         assert_eq!(text.find(hidden).map(|at| &text[at.saturating_sub(60)..]), None, "{command:?}");
         assert!(text.contains("\\u{202e}"), "{command:?}: {text}");
     }

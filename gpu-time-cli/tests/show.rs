@@ -287,6 +287,9 @@ fn demo_shows_a_stored_report_and_says_so() {
         assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
     }
     assert_eq!(run.stderr.lines().count(), 1);
+    // With the page on stdout, there is nothing else.
+    let run = tool(&["demo", "-o", "-"]);
+    assert_eq!((run.code, run.stdout), (Some(0), stored.to_html()));
 }
 
 #[test]

@@ -4,10 +4,12 @@ mod limits;
 
 use std::fmt;
 
-use serde_json::Value;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::error::Category;
 
 use crate::checked::check_keys;
+use crate::shorten::shortened;
 use crate::{Node, Snapshot, schema, tree, units};
 
 impl Snapshot {
@@ -25,17 +27,22 @@ impl Snapshot {
     /// # Errors
     ///
     /// Returns an error if the text is not JSON, or not a report of the schema `gpu-time/1`, or if it has more than 16
-    /// million values, a name of more than 64 KiB, or paths of more than 64 functions.
+    /// million values, a name of more than 64 KiB, paths of more than 64 functions, or more than 1,024 devices.
     #[inline] // compiled only in crates that call it: a third of this crate's build time
     pub fn from_json(json: &[u8]) -> Result<Snapshot, ReadError> {
         limits::check(json).map_err(|excess| ReadError(format!("too large: {excess}")))?;
         let mut snapshot: Snapshot =
             serde_json::from_slice(json).map_err(|error| ReadError::of(json, error))?;
         let levels = tree::depth_first(&snapshot.tree).map(|(_, depth)| depth + 1).max();
-        if let Some(levels) = levels.filter(|levels| *levels > Node::MAX_LEVELS) {
-            let [levels, most] = [levels, Node::MAX_LEVELS].map(|count| units::count(count as u64));
-            let why = format!("too large: {levels} levels of calls: at most {most} are read");
-            return Err(ReadError(why));
+        for (found, what, most) in [
+            (levels.unwrap_or_default(), "levels of calls", Node::MAX_LEVELS),
+            (snapshot.devices.len(), "devices", limits::MAX_DEVICES),
+        ] {
+            if found > most {
+                let [found, most] = [found, most].map(|count| units::count(count as u64));
+                let why = format!("too large: {found} {what}: at most {most} are read");
+                return Err(ReadError(why));
+            }
         }
         snapshot.check();
         snapshot.tree.iter_mut().for_each(|node| check_keys(&mut node.self_ns_by_device));
@@ -47,6 +54,15 @@ impl Snapshot {
         tree::shares::share_out(&mut snapshot.tree, &mut snapshot.sites);
         Ok(snapshot)
     }
+}
+
+/// The width in columns of the longest reason why a report is invalid.
+const WIDEST_REASON: usize = 200;
+
+/// What an invalid report is looked at for. Nothing else of it is kept in memory.
+#[derive(Deserialize)]
+struct Named {
+    schema: String,
 }
 
 /// The reason why a text could not be read as a report.
@@ -65,19 +81,21 @@ impl ReadError {
             return ReadError(syntax(error));
         }
         // The first error may be a consequence of a different schema, which explains it better.
-        ReadError(
-            match serde_json::from_slice::<Value>(text).map(|json| json.get("schema").cloned()) {
-                Ok(Some(Value::String(schema))) if schema == schema::NAME => {
-                    format!("invalid `{}` report: {error}", schema::NAME)
-                }
-                Ok(Some(Value::String(schema))) => {
-                    let shown: String = schema.chars().take(40).collect();
-                    format!("unsupported schema {shown:?}: this version reads `{}`", schema::NAME)
-                }
-                Ok(_) => foreign.to_owned(),
-                Err(error) => syntax(error),
-            },
-        )
+        if let Err(error) = serde_json::from_slice::<IgnoredAny>(text) {
+            return ReadError(syntax(error));
+        }
+        ReadError(match serde_json::from_slice(text) {
+            Ok(Named { schema }) if schema == schema::NAME => {
+                // It may repeat a long value of the report.
+                let why = shortened(&[&error.to_string()], WIDEST_REASON).concat();
+                format!("invalid `{}` report: {why}", schema::NAME)
+            }
+            Ok(Named { schema }) => {
+                let shown: String = schema.chars().take(40).collect();
+                format!("unsupported schema {shown:?}: this version reads `{}`", schema::NAME)
+            }
+            Err(_) => foreign.to_owned(),
+        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! Everything that a report has to say in sentences: warnings, advice and facts.
 
+use std::collections::HashMap;
+
 use crate::analysis::Analysis;
 use crate::marks::Mark;
 use crate::series::saturating_sum;
@@ -96,13 +98,15 @@ fn of_devices<'a>(analysis: &Analysis<'a>) -> impl Iterator<Item = Note<'a>> {
 /// Returns the warnings about functions. Those with the same warning share a note.
 fn of_sites<'a>(snapshot: &Snapshot, sites: &[&'a Site]) -> impl Iterator<Item = Note<'a>> {
     let mut notes: Vec<Note> = Vec::new();
+    // The places of the texts among the notes.
+    let mut known: HashMap<String, usize> = HashMap::new();
     for &site in sites {
         let of_site = site.warnings.iter().cloned().chain(expired(site));
         let of_site = of_site.map(|warning| (String::new(), warning));
         let of_series = opened::warnings(snapshot, site);
         let of_series = of_series.into_iter().map(|(place, text)| (format!(" on {place}"), text));
         for (place, text) in of_site.chain(of_series) {
-            match notes.iter_mut().find(|note| note.text == text) {
+            match known.get(&text).and_then(|at| notes.get_mut(*at)) {
                 Some(note) => {
                     note.qualifier.clear();
                     if note.sites.last().is_none_or(|last| !std::ptr::eq(*last, site)) {
@@ -110,6 +114,7 @@ fn of_sites<'a>(snapshot: &Snapshot, sites: &[&'a Site]) -> impl Iterator<Item =
                     }
                 }
                 None => {
+                    known.insert(text.clone(), notes.len());
                     let note = Note::new(Severity::Warning, vec![site], text);
                     notes.push(Note { qualifier: place, ..note });
                 }
@@ -322,8 +327,16 @@ fn budget(Budget { share, cost_share, added_share, added_error_share, .. }: Budg
     let [cost, limit] = [cost_share, share].map(two_digit_percent);
     let added = added_share.zip(added_error_share).map(|(added, error)| {
         let digits = (1.0 - (100.0 * error).max(1e-6).log10().floor()).clamp(0.0, 4.0) as usize;
-        let [added, error] = [added, error].map(|share| format!("{:.digits$}", 100.0 * share));
-        format!("made calls {added} ±{error}% longer, and ")
+        let text = |share: f64| format!("{:.digits$}", 100.0 * share);
+        let error_text = text(error);
+        if error >= added.abs() {
+            return format!("made no measurable difference to calls (±{error_text}%), and ");
+        }
+        // A small negative share is rounded to `-0`.
+        let added = text(added);
+        let is_zero = added.chars().all(|c| "-0.".contains(c));
+        let added = if is_zero { added.trim_start_matches('-') } else { &added };
+        format!("made calls {added} ±{error_text}% longer, and ")
     });
     let added = added.unwrap_or_default();
     format!("budget: timing {added}took {cost} of recent wall time; the limit is {limit}")
@@ -406,6 +419,16 @@ mod tests {
             Budget { added_share: Some(0.0041), added_error_share: Some(0.002), ..spent };
         let expected = "budget: timing made calls 0.41 ±0.20% longer, and took 0.80% of recent wall time; the limit is 1.0%";
         assert_eq!(budget(measured), expected);
+        let added = |added, error| {
+            let (added_share, added_error_share) = (Some(added), Some(error));
+            let text = budget(Budget { added_share, added_error_share, ..spent });
+            let rest = text.strip_prefix("budget: timing made ").unwrap();
+            rest.split_once(", and took 0.80% of ").unwrap().0.to_owned()
+        };
+        assert_eq!(added(-0.001, 0.16), "no measurable difference to calls (±16%)");
+        assert_eq!(added(0.16, 0.16), "no measurable difference to calls (±16%)");
+        assert_eq!(added(-0.02, 0.01), "calls -2.0 ±1.0% longer");
+        assert_eq!(added(-4e-7, 1e-7), "calls 0.0000 ±0.0000% longer");
     }
     use crate::tree::{PerCall, fixtures::node};
     use crate::{Detail, Device, Node, Terminal, fixtures};

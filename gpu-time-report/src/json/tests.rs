@@ -139,6 +139,7 @@ fn from_json_errors_name_the_cause() {
         (json[..json.len() / 2].to_owned(), "the JSON ends early: EOF while parsing "),
         ("{\"schema\" 1}".to_owned(), "not JSON: expected `:` at line 1 column 11"),
         ("[1, 2]".to_owned(), "not a report of gpu-time: it has no `schema` name"),
+        ("[1, 2".to_owned(), "the JSON ends early: EOF while parsing a list at line 1 column 5"),
         ("{\"traceEvents\": []}".to_owned(), "not a report of gpu-time: it has no `schema` name"),
         ("{\"schema\": 1}".to_owned(), "not a report of gpu-time: it has no `schema` name"),
         (
@@ -155,6 +156,18 @@ fn from_json_errors_name_the_cause() {
         assert!(error.starts_with(message), "{error}");
     }
     assert!(Snapshot::from_json(b"\xff").is_err());
+}
+
+#[test]
+fn error_repeats_little_of_a_long_value() {
+    let long = format!("\"calls\": \"{}\"", "a".repeat(50_000));
+    let json = everything().to_json().replacen("\"calls\": ", &(long + ", \"old\": "), 1);
+    let error = Snapshot::from_json(json.as_bytes()).unwrap_err().to_string();
+    assert!(
+        error.starts_with("invalid `gpu-time/1` report: invalid type: string \"aaa"),
+        "{error}"
+    );
+    assert!(error.contains("aaa\", expected u64 at line ") && error.len() < 300, "{error}");
 }
 
 /// Characters that change a terminal, end a line or change the direction of text.
@@ -240,4 +253,17 @@ fn too_deep_tree_is_refused() {
     assert_eq!(read(most).unwrap(), most);
     let error = read(most + 1).unwrap_err().to_string();
     assert!(error.contains("65 levels") && error.contains("at most 64"), "{error}");
+}
+
+/// The time to render it grows with the number of devices times that of paths.
+#[test]
+fn too_many_devices_are_refused() {
+    let read = |count: usize| {
+        let mut snapshot = off();
+        snapshot.devices = vec![fixtures::gpu(); count];
+        Snapshot::from_json(snapshot.to_json().as_bytes()).map(|read| read.devices.len())
+    };
+    assert_eq!(read(1_024).unwrap(), 1_024);
+    let error = read(1_025).unwrap_err().to_string();
+    assert_eq!(error, "too large: 1\u{202f}025 devices: at most 1\u{202f}024 are read");
 }

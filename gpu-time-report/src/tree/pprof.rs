@@ -12,7 +12,8 @@ impl Snapshot {
     /// Returns the call tree as an uncompressed profile for [pprof](https://github.com/google/pprof), with a sample for
     /// each path: the estimated number of its calls, and its self time in nanoseconds.
     pub fn to_pprof(&self) -> Vec<u8> {
-        let (mut profile, mut texts) = (Message::default(), vec![String::new()]);
+        let mut profile = Message::default();
+        let mut texts = BTreeMap::from([(String::new(), 0)]);
         for [kind, unit] in [["calls", "count"], ["gpu", "nanoseconds"]] {
             let [kind, unit] = [kind, unit].map(|text| number(&mut texts, text));
             profile = profile.message(1, &Message::default().number(1, kind).number(2, unit));
@@ -42,7 +43,10 @@ impl Snapshot {
             let location = Message::default().number(1, id).message(4, &line);
             profile = profile.message(4, &location).message(5, &function);
         }
-        for text in texts {
+        let mut texts: Vec<(u64, String)> =
+            texts.into_iter().map(|(text, at)| (at, text)).collect();
+        texts.sort_unstable();
+        for (_, text) in texts {
             profile = profile.bytes(6, text.as_bytes());
         }
         profile.number(10, self.process.wall_ns).0
@@ -50,13 +54,9 @@ impl Snapshot {
 }
 
 /// Returns the number of a text in the table, which begins with the empty one.
-fn number(texts: &mut Vec<String>, text: &str) -> u64 {
-    let known = texts.iter().position(|known| known == text);
-    let at = known.unwrap_or_else(|| {
-        texts.push(text.to_owned());
-        texts.len() - 1
-    });
-    at as u64
+fn number(texts: &mut BTreeMap<String, u64>, text: &str) -> u64 {
+    let next = texts.len() as u64;
+    *texts.entry(text.to_owned()).or_insert(next)
 }
 
 /// A message of Protocol Buffers.

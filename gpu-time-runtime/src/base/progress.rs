@@ -3,6 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use crate::base::fork;
+
 /// Moves the cursor to the beginning of the line and clears the line.
 const CLEAR: &str = "\r\x1b[K";
 
@@ -41,6 +43,7 @@ impl<W: Write> Drop for Progress<W> {
     fn drop(&mut self) {
         if let Some(to) = &mut self.to
             && self.shown.is_some()
+            && !fork::is_forked()
         {
             _ = to.write_all(CLEAR.as_bytes());
             _ = to.flush();

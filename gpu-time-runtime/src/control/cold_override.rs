@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::base::fork;
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::switches::SWITCHES;
 use crate::types::attribute::Cold;
@@ -42,7 +43,9 @@ impl ColdOverride {
 
 impl Drop for ColdOverride {
     fn drop(&mut self) {
-        change(|requests| requests.retain(|(id, _)| *id != self.0));
+        if !fork::is_forked() {
+            change(|requests| requests.retain(|(id, _)| *id != self.0));
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use cudarc::driver::sys::{
     self, CUgraph, CUgraphExec, CUresult, CUstreamCaptureMode, CUstreamCaptureStatus,
 };
 
-use crate::base::console;
+use crate::base::{console, fork};
 use crate::cuda::context::Context;
 use crate::cuda::result::{check, raw};
 use crate::gpu::{Fault, Gpu};
@@ -120,7 +120,7 @@ impl ReplayCapture {
 /// unaware of the capture.
 impl Drop for ReplayCapture {
     fn drop(&mut self) {
-        if self.is_over {
+        if self.is_over || fork::is_forked() {
             return;
         }
         console::say(

@@ -1,7 +1,7 @@
 //! Times calls back to back: replays a graph of them until its time has settled.
 
 use crate::base::progress::Progress;
-use crate::base::switches;
+use crate::base::{fork, switches};
 use crate::call::{first, stream::Life};
 use crate::collect;
 use crate::control::active;
@@ -10,6 +10,7 @@ use crate::gpu::{Fault, Gpu, HoldPlan, Preparation};
 use crate::record::bracket;
 use crate::settle::options::{Plan, Settle};
 use crate::settle::pacer::Pacer;
+use crate::settle::run::of_child;
 use crate::settle::settled::{BackToBack, Settled};
 use crate::settle::stopping::{self, Verdict};
 use crate::settle::unmet::{Unmet, UnmetReason};
@@ -35,11 +36,17 @@ pub(super) fn run(settle: &Settle, plan: Plan, mut closure: impl FnMut()) -> Set
     };
     // Modules that are loaded and memory that is allocated on first use must not become part of the graph.
     call();
+    if fork::is_forked() {
+        return of_child(pacer.started, calls);
+    }
     let is_on = active::config().is_on && switches::is_on();
     let outcome = is_on.then(|| {
         let (context, replay) = capture(plan, call)?;
         replays(settle, plan, context, &replay, &mut pacer)
     });
+    if fork::is_forked() {
+        return of_child(pacer.started, calls);
+    }
     let (back_to_back, unmet) = match outcome {
         None => (None, None),
         Some(Ok((back_to_back, unmet))) => (Some(back_to_back), unmet),
@@ -62,6 +69,9 @@ fn capture(plan: Plan, mut call: impl FnMut()) -> Result<(&'static Context, Repl
     let recording = context.record_calls(plan.stream)?;
     for _ in 0..plan.calls {
         call();
+        if fork::is_forked() {
+            return Err(fork::FORKED.to_owned());
+        }
         if !recording.is_whole() {
             // The capture is invalid, so every further call would fail.
             break;

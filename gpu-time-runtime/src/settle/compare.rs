@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::base::random;
+use crate::base::{fork, random};
 use crate::collect;
 use crate::collect::devices::event_step_ns;
 use crate::control::active;
@@ -46,6 +46,9 @@ pub(crate) fn run(settle: Settle, [base, new]: [Arm; 2]) -> Compared {
     let mut calls = [1; 2];
     for (closure, calls) in closures.iter_mut().zip(&mut calls) {
         *calls = prepare(*closure, is_late);
+        if fork::is_forked() {
+            return compared.ended(started.elapsed(), Look::Early);
+        }
     }
     // Equal numbers of calls make the medians of both equally precise.
     let calls = calls[0].min(calls[1]);
@@ -57,7 +60,11 @@ pub(crate) fn run(settle: Settle, [base, new]: [Arm; 2]) -> Compared {
         let mut block = [Vec::new(), Vec::new()];
         let outer = usize::from(random.bool());
         for arm in [outer, 1 - outer, 1 - outer, outer] {
-            block[arm].push(compared::medians(&batch(closures[arm], calls), calls, event_step_ns));
+            let sites = batch(closures[arm], calls);
+            if fork::is_forked() {
+                return compared.ended(started.elapsed(), Look::Early);
+            }
+            block[arm].push(compared::medians(&sites, calls, event_step_ns));
         }
         compared.add(block);
         let elapsed = started.elapsed();
@@ -93,10 +100,16 @@ fn prepare(closure: &mut dyn FnMut(), is_late: impl Fn() -> bool) -> u32 {
     }
 }
 
-/// Calls the closure `calls` times and returns the sites with the times of these calls.
+/// Calls the closure `calls` times and returns the sites with the times of these calls. In a child that is forked
+/// meanwhile, it is not called again and has no sites.
 fn batch(closure: &mut dyn FnMut(), calls: u32) -> Vec<Site> {
     let (before, _) = collect::states();
-    (0..calls).for_each(|_| closure());
+    for _ in 0..calls {
+        closure();
+        if fork::is_forked() {
+            return Vec::new();
+        }
+    }
     drain::wait_for_gpu(IN_FLIGHT_PATIENCE);
     // Any number of looks will do, because only the medians are used, not their intervals.
     collect::sites_since(&before, 1)

@@ -1,9 +1,8 @@
 //! The normal `until_stable` run: calls the closure until its times have settled.
 
-use std::convert::Infallible;
 use std::time::Instant;
 
-use crate::base::progress::Progress;
+use crate::base::{fork, progress::Progress};
 use crate::collect::{self, devices::event_step_ns};
 use crate::control::{active, cold_override::ColdOverride};
 use crate::record::drain;
@@ -20,10 +19,15 @@ use gpu_time_report::Site;
 pub(crate) fn run_in_child(closure: impl FnOnce()) -> Settled {
     let started = Instant::now();
     closure();
+    of_child(started, 1)
+}
+
+/// Returns the result in a forked child, which knows only its calls. Takes no lock.
+pub(super) fn of_child(started: Instant, calls: u64) -> Settled {
     Settled {
         snapshot: collect::snapshot_in_child(),
         unmet: Vec::new(),
-        calls: 1,
+        calls,
         elapsed: started.elapsed(),
         back_to_back: None,
     }
@@ -44,10 +48,14 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
     let mut progress = Progress::on_terminal(stopping::SHOWN_EVERY);
     let mut pacer = Pacer::start(&settle);
     loop {
-        let Ok(()) = pacer.run_steps(|| {
+        let stepped = pacer.run_steps(|| {
             closure();
-            Ok::<(), Infallible>(())
+            if fork::is_forked() { Err(()) } else { Ok(()) }
         });
+        if stepped.is_err() {
+            // The closure forked, and this is the child.
+            return of_child(pacer.started, pacer.steps + 1);
+        }
         let is_due = pacer.is_look_due();
         let is_done = |verdict: &Verdict| {
             pacer.is_late() || (verdict.is_over() && (is_due || verdict.is_empty()))

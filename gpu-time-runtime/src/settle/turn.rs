@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::base::console;
+use crate::base::{console, fork};
 use crate::record::phase::controller::{self, Suspension};
 
 /// The longest wait for a turn. A closure may wait for a thread that runs another one.
@@ -49,7 +49,8 @@ impl Drop for Turn {
     fn drop(&mut self) {
         self.suspension = None;
         IS_RUNNING.set(self.was_running);
-        if self.is_mine {
+        // In a forked child, another thread may have held the lock.
+        if self.is_mine && !fork::is_forked() {
             *IS_TAKEN.lock().unwrap_or_else(PoisonError::into_inner) = false;
             IS_FREE.notify_one();
         }

@@ -1,5 +1,6 @@
 //! The ways in which a process can end.
 
+use std::cell::Cell;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -392,21 +393,53 @@ const FUNCTIONS: [fn(); 9] = [
     || drop(gpu_time::spans().sample(2.0)),
     || drop(gpu_time::until_stable(Settle::default().timeout(Duration::ZERO), || ())),
 ];
-const FUNCTIONS_AFTER_CALL: [fn(); 3] = [
+const FUNCTIONS_AFTER_CALL: [fn(); 5] = [
     || gpu_time::record_phase(Duration::from_millis(1)),
     || drop(gpu_time::until_stable(Settle::default().timeout(Duration::ZERO), || host(|| ()))),
     || {
         let settle = Settle::default().timeout(Duration::ZERO);
         drop(gpu_time::compare(settle, ("base", || host(|| ())), ("new", || host(|| ()))));
     },
+    || {
+        let settle = Settle::default().timeout(Duration::ZERO);
+        fork_in_run(|fork| drop(gpu_time::until_stable(settle, || host(fork))));
+    },
+    || {
+        let settle = Settle::default().timeout(Duration::ZERO);
+        fork_in_run(|fork| {
+            drop(gpu_time::compare(settle, ("base", || host(fork)), ("new", || host(|| ()))));
+        });
+    },
 ];
+
+/// Forks a child in the first call of a run. The child returns from the run and ends.
+fn fork_in_run(run: impl FnOnce(&dyn Fn())) {
+    let (parent, child) = (process::id(), Cell::new(None));
+    run(&|| {
+        if child.get().is_none() {
+            // SAFETY: the child only returns from the run and exits.
+            let pid = unsafe { libc::fork() };
+            child.set(Some(pid));
+            if pid == 0 {
+                // SAFETY: ends this process if it hangs.
+                unsafe { libc::alarm(PATIENCE) };
+            }
+        }
+    });
+    if process::id() != parent {
+        // SAFETY: ends the process at once.
+        unsafe { libc::_exit(3) };
+    }
+    child::assert_exits(child.get().unwrap(), 3);
+}
+
+/// The time in which a child must end, in seconds.
+const PATIENCE: u32 = 120;
 
 /// Forks thousands of children while other threads are in every public function. Each child calls all of them, and
 /// must end. With the argument `called`, a function was called before.
 fn fork_beside_everything(arguments: &[String]) {
     static IS_OVER: AtomicBool = AtomicBool::new(false);
-    /// The time in which a child must end, in seconds.
-    const PATIENCE: u32 = 120;
     let mut functions = FUNCTIONS.to_vec();
     if arguments == ["called"] {
         host(|| ());

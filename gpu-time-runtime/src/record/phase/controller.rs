@@ -127,6 +127,9 @@ pub(crate) struct Suspension(());
 
 impl Drop for Suspension {
     fn drop(&mut self) {
+        if fork::is_forked() {
+            return;
+        }
         order(|orders| {
             orders.change(|orders| {
                 orders.suspensions -= 1;
