@@ -224,8 +224,9 @@ fn with_commas(entry: &str) -> Option<String> {
     let is_target =
         |part: &&str| Format::named(part.split(':').next().unwrap_or_default()).is_some();
     // A path may have a blank, and a format's name behind it.
-    let is_path = parts[1..].iter().all(|part| !part.contains(':')) && parts[0].contains(':');
-    (parts.len() > 1 && !is_path && parts.iter().all(is_target)).then(|| parts.join(","))
+    let (first, others) = parts.split_first()?;
+    let is_path = first.contains(':') && !others.iter().any(|part| part.contains(':'));
+    (!others.is_empty() && !is_path && parts.iter().all(is_target)).then(|| parts.join(","))
 }
 
 /// Returns what was meant by an entry that does not begin with a format.

@@ -332,6 +332,7 @@ fn invalid_value_is_named_with_the_valid_ones() {
         let expected = "targets are separated by commas: `table,json:r.json`";
         assert_eq!(report(entry), expected);
     }
+    assert!(report(";").starts_with("expected `table`, "));
     let with_blank = "json:/folder/my table";
     targets::of_program(with_blank, &mut |entry, why| panic!("{entry}: {why}"));
     #[cfg(not(feature = "html"))]
