@@ -10,7 +10,6 @@ use crate::gpu::{Fault, Gpu, HoldPlan, Preparation};
 use crate::record::bracket;
 use crate::settle::options::{Plan, Settle};
 use crate::settle::pacer::Pacer;
-use crate::settle::run::of_child;
 use crate::settle::settled::{BackToBack, Settled};
 use crate::settle::stopping::{self, Verdict};
 use crate::settle::unmet::{Unmet, UnmetReason};
@@ -37,7 +36,7 @@ pub(super) fn run(settle: &Settle, plan: Plan, mut closure: impl FnMut()) -> Set
     // Modules that are loaded and memory that is allocated on first use must not become part of the graph.
     call();
     if fork::is_forked() {
-        return of_child(pacer.started, calls);
+        return Settled::of_child(pacer.started, calls);
     }
     let is_on = active::config().is_on && switches::is_on();
     let outcome = is_on.then(|| {
@@ -45,7 +44,7 @@ pub(super) fn run(settle: &Settle, plan: Plan, mut closure: impl FnMut()) -> Set
         replays(settle, plan, context, &replay, &mut pacer)
     });
     if fork::is_forked() {
-        return of_child(pacer.started, calls);
+        return Settled::of_child(pacer.started, calls);
     }
     let (back_to_back, unmet) = match outcome {
         None => (None, None),

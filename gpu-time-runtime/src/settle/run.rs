@@ -19,18 +19,7 @@ use gpu_time_report::Site;
 pub(crate) fn run_in_child(closure: impl FnOnce()) -> Settled {
     let started = Instant::now();
     closure();
-    of_child(started, 1)
-}
-
-/// Returns the result in a forked child, which knows only its calls. Takes no lock.
-pub(super) fn of_child(started: Instant, calls: u64) -> Settled {
-    Settled {
-        snapshot: collect::snapshot_in_child(),
-        unmet: Vec::new(),
-        calls,
-        elapsed: started.elapsed(),
-        back_to_back: None,
-    }
+    Settled::of_child(started, 1)
 }
 
 /// Calls the closure until all times have settled or the timeout has passed.
@@ -54,7 +43,7 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
         });
         if stepped.is_err() {
             // The closure forked, and this is the child.
-            return of_child(pacer.started, pacer.steps + 1);
+            return Settled::of_child(pacer.started, pacer.steps + 1);
         }
         let is_due = pacer.is_look_due();
         let is_done = |verdict: &Verdict| {

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crate::collect;
 use crate::settle::unmet::Unmet;
 use gpu_time_report::units::two_digit_percent;
 use gpu_time_report::{self as report, Snapshot, Stats, units};
@@ -34,6 +35,17 @@ pub struct Settled {
 }
 
 impl Settled {
+    /// Returns the result in a forked child, which knows only its calls. Takes no lock.
+    pub(super) fn of_child(started: Instant, calls: u64) -> Settled {
+        Settled {
+            snapshot: collect::snapshot_in_child(),
+            unmet: Vec::new(),
+            calls,
+            elapsed: started.elapsed(),
+            back_to_back: None,
+        }
+    }
+
     /// Returns `true` if every series recorded by the closure has settled, or if there were none.
     pub fn is_settled(&self) -> bool {
         self.unmet.is_empty()
