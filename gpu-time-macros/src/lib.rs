@@ -78,7 +78,7 @@ use proc_macro::{Span, TokenStream};
 /// | `key = EXPR` | a value that splits the function into [series](#keys-of-series), such as a shape or a type | none |
 /// | `bytes = EXPR`, `flops = EXPR` | the [work](#work) of this call, for GB/s and TFLOP/s | none |
 /// | `helpers = false` | work of [helper threads](#helper-threads) during the function, and during those that it calls, belongs to no function | it does |
-/// | `crate = PATH` | the path of `gpu-time`, for crates that re-export it | `::gpu_time` |
+/// | `crate = PATH` | the path of `gpu-time`, for crates that re-export it | the name in `Cargo.toml` |
 /// | `skip` | leave this function of an annotated `impl`, `trait` or `mod` untimed; conflicts with every other key | |
 ///
 /// `sample` conflicts with `every`, and `helpers` with `clock = "host"`. `clock = "host"` and `clock = "kernels"`

@@ -36,7 +36,7 @@ impl Snapshot {
         let levels = tree::depth_first(&snapshot.tree).map(|(_, depth)| depth + 1).max();
         for (found, what, most) in [
             (levels.unwrap_or_default(), "levels of calls", Node::MAX_LEVELS),
-            (snapshot.devices.len(), "devices", limits::MAX_DEVICES),
+            (snapshot.devices.len(), "devices", Snapshot::MAX_DEVICES),
         ] {
             if found > most {
                 let [found, most] = [found, most].map(|count| units::count(count as u64));

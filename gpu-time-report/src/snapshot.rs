@@ -31,6 +31,10 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// The maximum number of devices. Reports with more are refused, because functions' own times are computed for each.
+    #[doc(hidden)]
+    pub const MAX_DEVICES: usize = 1 << 10;
+
     /// Creates a snapshot. Adds warnings about inconsistent counts, and compares rates with the
     /// device's peak.
     ///

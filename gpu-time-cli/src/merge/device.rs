@@ -18,6 +18,10 @@ pub const SHARED: &str = "processes used this GPU at the same time: its busy and
 pub struct Devices(Vec<Device>);
 
 impl Devices {
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Adds the devices of a report of so many processes, whose first one has the place `first` in
     /// the merged report. Returns the index of the merged device for each id in the report.
     pub fn add<'a>(

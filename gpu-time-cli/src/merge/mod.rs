@@ -105,6 +105,9 @@ impl Merge {
         let (all, first) = (processes(process), self.processes.len() as u32);
         self.processes.extend(all.iter().map(without_warnings));
         let devices = self.devices.add(&snapshot.devices, first, all.len() as u32);
+        if self.devices.len() > Snapshot::MAX_DEVICES {
+            return Err("the merged report would have more than 1,024 devices");
+        }
         let mut sites = Vec::with_capacity(snapshot.sites.len());
         for site in &snapshot.sites {
             let index = self.add_site(site);

@@ -15,6 +15,7 @@ use syn::{Attribute, Meta};
 use crate::enabled::args::{Args, GivenKey};
 use crate::enabled::awaits::mentions;
 use crate::enabled::errors::Errors;
+use crate::enabled::renamed::renamed;
 
 /// The name of the attribute.
 const NAME: &str = "gpu_timed";
@@ -84,7 +85,7 @@ impl Keys {
 pub fn handed_on(args: &Args) -> TokenStream {
     let at = Span::mixed_site();
     let (name, word) = (Ident::new(NAME, at), Ident::new(INHERITED, at));
-    let path = match &args.krate {
+    let path = match args.krate.clone().or_else(renamed) {
         Some(path) => quote_spanned!(at=> #path::#name),
         None => quote_spanned!(at=> ::gpu_time::#name),
     };

@@ -48,12 +48,6 @@ impl Plan {
     /// Applies every rule. Returns `None` if there are errors.
     pub fn new(args: Args, mut func: TimedFn, errors: &mut Errors) -> Option<Plan> {
         conflicts(&args, errors);
-        if args.krate.is_none()
-            && let Some(name) = renamed()
-        {
-            let message = format!("`Cargo.toml` calls gpu-time `{name}`: add `crate = ::{name}`");
-            errors.at(&func.sig.ident, message);
-        }
         let names = launch_names(&args);
         let mut stmts = func.stmts.take();
         let (found, is_future) = findings(stmts.as_deref_mut(), &func, &names);
@@ -81,7 +75,7 @@ impl Plan {
             Some(_) => remark(&args, &func, &streams, clock, scope, &found),
             None => Some("UnparsedBody"),
         };
-        let paths = Paths::new(args.krate.clone());
+        let paths = Paths::new(args.krate.clone().or_else(renamed));
         let marks = Marks { paths: &paths, launches: scope == Scope::Launches, awaits: is_async };
         let marked = marked(stmts, is_future, &names, marks);
         let is_single = scope == Scope::Launches && found.launches.len() == 1 && !found.repeated;

@@ -1,28 +1,36 @@
-//! Finds out if the user's package calls gpu-time by another name, which generated code cannot know.
+//! Finds the name by which the user's package calls gpu-time, if that is another one.
 
 use std::sync::OnceLock;
 use std::{env, fs};
 
+use syn::{Path, parse_str};
+
 /// The name of the package.
 const PACKAGE: &str = "gpu-time";
 
-/// Returns the name under which the package that is being compiled depends on gpu-time, if that is another one.
-pub fn renamed() -> Option<&'static str> {
+/// Returns the path of gpu-time in the package that is being compiled, if that depends on it under another name. A name
+/// from the root of a workspace is not found.
+pub fn renamed() -> Option<Path> {
     static NAME: OnceLock<Option<String>> = OnceLock::new();
     let read = || {
         let folder = env::var("CARGO_MANIFEST_DIR").ok()?;
         name_in(&fs::read_to_string(format!("{folder}/Cargo.toml")).ok()?)
     };
-    NAME.get_or_init(read).as_deref()
+    parse_str(&format!("::{}", NAME.get_or_init(read).as_deref()?)).ok()
 }
 
 /// Looks for `name = { package = "gpu-time" }`, `name.package = "gpu-time"`, or that line under `[dependencies.name]`.
 fn name_in(manifest: &str) -> Option<String> {
-    let (mut header, mut renamed) = ("", None);
+    let (mut header, mut is_of_dependencies, mut renamed) = ("", false, None);
     for line in manifest.lines().map(str::trim) {
         let key = line.split(['=', '.']).next().unwrap_or_default().trim();
         if let Some(table) = line.strip_prefix('[') {
+            is_of_dependencies = table.contains("dependencies");
             header = table.trim_end_matches(']').rsplit('.').next().unwrap_or_default();
+        }
+        if !is_of_dependencies {
+            // A feature may have the name of the package.
+            continue;
         }
         if [key, header].contains(&PACKAGE) {
             return None;
@@ -47,6 +55,7 @@ mod tests {
             "[dependencies]\ngpu_timer={package=\"gpu-time\",path=\"..\"}",
             "[dependencies.gpu-timer]\nversion = \"0.1\"\npackage = \"gpu-time\"",
             "[dependencies]\ngpu-timer.package = \"gpu-time\"",
+            "[features]\ngpu-time = []\n[dependencies]\ngpu-timer.package = \"gpu-time\"",
         ] {
             assert_eq!(name_in(manifest).as_deref(), Some("gpu_timer"), "{manifest}");
         }

@@ -8,9 +8,6 @@ use crate::units::count;
 /// The maximum number of values. A report of 500 series has some 500,000.
 const MAX_VALUES: u64 = 16 << 20;
 
-/// The maximum number of devices. Functions' own times are computed for each of them.
-pub const MAX_DEVICES: usize = 1 << 10;
-
 /// # Errors
 ///
 /// The limit that the text exceeds, and what it has.

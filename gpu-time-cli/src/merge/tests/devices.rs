@@ -285,3 +285,18 @@ fn kernels_outside_are_ranked_over_all_reports() {
     let found = &all.devices[0].coverage.as_ref().unwrap().kernels;
     assert_eq!((found.len(), found[0].name.as_str(), found[0].count), (16, "shared", 2));
 }
+
+/// A report with more devices could not be read.
+#[test]
+fn no_more_devices_are_merged_than_are_read() {
+    let of = |pid, first: usize, count: usize| {
+        let device = |at: usize| {
+            let id = format!("cuda:{at}");
+            value!(Device { uuid: Some(format!("GPU-{at}")), ..gpu(&id, "H200") })
+        };
+        report(pid, (first..first + count).map(device).collect(), vec![])
+    };
+    let mut merge = Merge::default();
+    assert_eq!(merge.add(&of(1, 0, Snapshot::MAX_DEVICES)), Ok(()));
+    assert!(merge.add(&of(2, Snapshot::MAX_DEVICES, 1)).is_err());
+}
