@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::base::{fork, inside};
-use crate::record::threads;
+use crate::record::{threads, trial};
 use crate::site::callsite::CallSite;
 use crate::site::counters::{CallCounters, Outcome};
 
@@ -34,6 +34,10 @@ impl Ticket {
     #[inline(always)]
     pub fn count_as(&mut self, outcome: Outcome) {
         self.is_counted = true;
+        if outcome == Outcome::Warmup {
+            // It was drawn as one that is timed.
+            trial::forget();
+        }
         count_in(self.counters, self.site, outcome);
     }
 }
@@ -88,4 +92,19 @@ fn count_slowly(site: &'static CallSite, outcome: Outcome) {
         return;
     }
     with_counters(site, |counters| counters.count(outcome));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::fake::site;
+
+    #[test]
+    fn call_in_warm_up_is_compared_with_no_other() {
+        for (outcome, is_kept) in [(Outcome::Warmup, false), (Outcome::Timed, true)] {
+            trial::draw(site(), 0);
+            Ticket::new(site(), 1.0).count_as(outcome);
+            assert_eq!(trial::drawn().is_some(), is_kept);
+        }
+    }
 }

@@ -41,15 +41,21 @@ thread_local! {
 }
 
 /// Draws for the call of `site` with this number of calls below it. Returns `true` if it is timed.
-pub(super) fn draw(site: &'static CallSite, depth: u32) -> bool {
+pub(crate) fn draw(site: &'static CallSite, depth: u32) -> bool {
     let is_timed = !happens(LEFT_ALONE);
     TRIAL.set(Some(Trial { site, depth, drawn: Drawn::now(is_timed) }));
     is_timed
 }
 
 /// Returns the function, the depth and the outcome of the last draw on this thread, unless it was taken.
-pub(super) fn drawn() -> Option<(&'static CallSite, u32, bool)> {
+pub(crate) fn drawn() -> Option<(&'static CallSite, u32, bool)> {
     TRIAL.get().map(|trial| (trial.site, trial.depth, trial.drawn.is_timed()))
+}
+
+/// Takes the last draw on this thread back, because the call that asked for it is not timed.
+#[inline]
+pub(crate) fn forget() {
+    TRIAL.set(None);
 }
 
 /// Continues a call that was drawn before it was suspended.
